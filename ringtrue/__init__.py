@@ -1,0 +1,1 @@
+"""The shared vocabulary of ringtrue: records, seams, statistics, verdicts, storage and the command line."""

@@ -1,0 +1,97 @@
+"""The two seams behind which all measuring happens: an endpoint, and the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtrue.records import EndpointSpec, Exchange, Failure, Request
+
+LogprobRow = NDArray[np.float32]
+"""Log-probabilities of the next token over the whole vocabulary: shape [vocabulary], nats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer of a route that is not a completion.
+
+    ``body`` is the parsed JSON, ``None`` with ``error`` set when there is none.
+    """
+
+    status: int | None
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    error: Failure | None = None
+
+
+class Endpoint(Protocol):
+    """The only network seam: every request of every probe goes through it."""
+
+    @property
+    def spec(self) -> EndpointSpec:
+        """The endpoint's description."""
+
+    async def send(self, request: Request) -> Exchange:
+        """Send one request, retries included, and return what happened.
+
+        Never raises for anything the network or the server does:
+        ``Exchange.error`` says what went wrong.
+        """
+
+    async def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Reply:
+        """Call a plain JSON route, one try. ``path`` is relative to the server's root."""
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+
+
+class Reference(Protocol):
+    """The truth: one model whose weights, template and tokenizer we hold."""
+
+    @property
+    def model(self) -> str:
+        """The model's name, variant included."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of weights, tokenizer and template."""
+
+    @property
+    def context_length(self) -> int:
+        """The longest sequence the model takes, in tokens."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """The length of a logprob row."""
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Tokenize plain text; special tokens in it stay text, none is added."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Turn token IDs into text, special tokens included."""
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The bytes one token stands for."""
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> tuple[int, ...]:
+        """The token IDs of a chat with the generation prompt, by the model's own template."""
+
+    async def next_token(self, ids: Sequence[int]) -> LogprobRow:
+        """Exact float32 logprobs of the token after ``ids``."""
+
+    async def jittered(self, ids: Sequence[Sequence[int]], *, dtype: str, seed: int) -> list[LogprobRow]:
+        """Logprobs after each sequence as an honest server would compute them.
+
+        Computed in ``dtype`` (``bf16``, ``fp16``, ``fp32``) with batch
+        composition and prefill chunks drawn from ``seed``. One row a sequence,
+        in the order given: the raw material of the noise floor
+        (docs/methods.md, "Noise floor").
+        """
