@@ -1,0 +1,1 @@
+"""Judges logprobs: alignment, divergence and its bounds, the noise floor, the rule of one night."""
