@@ -1,0 +1,177 @@
+"""The store on a PostgreSQL server that the test starts for itself, reachable by a socket file only."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from ringtrue.errors import LeaseHeldError, NewerStoreError, StoreError
+from ringtrue.records import Cause, Check, Finding, Interval, Observation, Party, Severity, State, Verdict
+from ringtrue.store import RunStatus, Store, open_store
+from ringtrue.tables import METADATA
+
+pytestmark = pytest.mark.postgres
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+TTL = timedelta(minutes=2)
+
+
+def server_binaries() -> Path | None:
+    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    found = shutil.which("initdb")
+    if versions:
+        return versions[-1].parent
+    return Path(found).resolve().parent if found else None
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """Yield the directory of the server's socket; each test makes a database of its own."""
+    binaries = server_binaries()
+    if binaries is None:
+        pytest.skip("no PostgreSQL server on this machine; apt-get install postgresql")
+    # PostgreSQL refuses to run as root, and its user must be able to enter the folder.
+    user = "postgres" if os.geteuid() == 0 else None
+    folder = Path(tempfile.mkdtemp(prefix="ringtrue-pg-"))
+    if user:
+        entry = pwd.getpwnam(user)
+        os.chown(folder, entry.pw_uid, entry.pw_gid)
+    data = folder / "data"
+
+    def run(program: str, *arguments: str) -> None:
+        subprocess.run(
+            [binaries / program, *arguments], check=True, user=user, cwd=folder, stdout=subprocess.DEVNULL
+        )
+
+    try:
+        run("initdb", "-D", str(data), "-U", "ringtrue", "-A", "trust", "--no-sync")
+        run("pg_ctl", "-D", str(data), "-w", "-l", str(folder / "log"), "-o", f"-k {folder} -h ''", "start")
+        try:
+            yield str(folder)
+        finally:
+            run("pg_ctl", "-D", str(data), "-m", "immediate", "-w", "stop")
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def url(server: str, request: pytest.FixtureRequest) -> str:
+    binaries = server_binaries()
+    assert binaries is not None
+    name = re.sub(r"\W", "_", request.node.name)[:60]
+    subprocess.run([binaries / "createdb", "-h", server, "-U", "ringtrue", name], check=True)
+    return f"postgresql://ringtrue@/{name}?host={server}"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    store = open_store(url, clock=lambda: NOW)
+    yield store
+    store.close()
+
+
+VERDICT = Verdict(
+    "acme",
+    "smollm2-135m",
+    Check.LOGPROBS,
+    State.WORSE,
+    "int4",
+    "r1",
+    cause=Cause.NUMERICS,
+    alternatives=(Cause.IDENTITY,),
+    since=NOW,
+    interval=Interval(0.1, None, 0.99),
+)
+OBSERVATION = Observation("acme", "context_curve", "kl", 0.3, "nats", 64, NOW, "r1", context_length=32)
+FINDING = Finding(
+    "acme",
+    Check.LOGPROBS,
+    "kl",
+    Severity.FAIL,
+    Party.PROVIDER,
+    Cause.NUMERICS,
+    "int4",
+    evidence={"ids": [1, 2]},
+)
+
+
+def test_what_was_stored_comes_back_equal(store: Store) -> None:
+    store.start_run("r1")
+    store.add_observations([OBSERVATION])
+    store.conclude("r1", [FINDING], [VERDICT])
+    store.floor_put("k", {"p1": []})
+    store.floor_put("k", {"p1": [[7, -0.1]]})
+    store.finish_run("r1", RunStatus.OK)
+
+    assert store.observations("r1") == (OBSERVATION,)
+    assert store.findings("r1") == (FINDING,)
+    assert store.current_verdicts() == (VERDICT,)
+    assert store.floor_get("k") == {"p1": [[7, -0.1]]}
+    assert [(run.id, run.status, run.ended) for run in store.runs()] == [("r1", RunStatus.OK, NOW)]
+
+
+def test_a_failed_conclusion_leaves_nothing(store: Store) -> None:
+    with pytest.raises(StoreError, match="refused"):
+        store.conclude("nobody", [FINDING], [])
+    assert store.findings("nobody") == ()
+
+
+def test_of_two_cycles_at_once_exactly_one_gets_the_lease(store: Store, url: str) -> None:
+    rival = open_store(url, clock=lambda: NOW)
+
+    def acquire(pair: tuple[Store, str]) -> str | LeaseHeldError:
+        try:
+            pair[0].acquire_lease("cycle", pair[1], TTL)
+        except LeaseHeldError as error:
+            return error
+        return pair[1]
+
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = list(pool.map(acquire, [(store, "a"), (rival, "b")]))
+    rival.close()
+    (winner,) = [outcome for outcome in outcomes if isinstance(outcome, str)]
+    (refusal,) = [outcome for outcome in outcomes if isinstance(outcome, LeaseHeldError)]
+    assert f"{winner} runs a cycle here since 2026-03-01 12:00:00Z" in str(refusal)
+
+
+def test_two_collectors_that_start_together_upgrade_one_database_once(url: str) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        stores = list(pool.map(lambda _: open_store(url, clock=lambda: NOW), range(2)))
+    with stores[0]._database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+    for store in stores:
+        store.close()
+
+
+def test_a_database_of_a_newer_version_is_refused(store: Store, url: str) -> None:
+    with store._database.write() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(NewerStoreError, match="schema 9999"):
+        open_store(url, clock=lambda: NOW)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("postgresql://ringtrue@/nowhere?host={server}", "cannot be reached"),
+        ("postgresql://ringtrue:hunter2@127.0.0.1:1/x", "cannot be reached"),
+    ],
+)
+def test_a_database_that_cannot_be_reached_is_said_without_the_password(
+    server: str, address: str, said: str
+) -> None:
+    with pytest.raises(StoreError, match=said) as caught:
+        open_store(address.format(server=server), clock=lambda: NOW)
+    assert "hunter2" not in f"{caught.value!r} {caught.value} {caught.value.__cause__!r}"

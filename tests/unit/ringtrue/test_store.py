@@ -1,0 +1,342 @@
+from __future__ import annotations
+
+import hashlib
+import resource
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from ringtrue.errors import LeaseHeldError, NewerStoreError, StoreError
+from ringtrue.records import Cause, Check, Finding, Interval, Observation, Party, Severity, State, Verdict
+from ringtrue.store import RunStatus, Store, open_store
+from ringtrue.tables import FINDING, METADATA, OBSERVATION, VERDICT
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+TTL = timedelta(minutes=2)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ringtrue.db"
+
+
+@pytest.fixture
+def store(path: Path, clock: Clock) -> Iterator[Store]:
+    store = open_store(f"sqlite:///{path}", clock=clock)
+    store.start_run("r1")
+    yield store
+    store.close()
+
+
+OBSERVED = Observation("acme", "context_curve", "kl", 0.25, "nats", 16, NOON, "r1", context_length=512)
+FOUND = Finding(
+    "acme",
+    Check.CONTEXT,
+    "onset",
+    Severity.FAIL,
+    Party.PROVIDER,
+    Cause.CONTEXT,
+    "differs from 512 tokens on",
+    alternatives=(Cause.NUMERICS,),
+    effect=0.2,
+    interval=Interval(0.1, None, 0.99),
+    n=16,
+    onset=512,
+    evidence={"ids": (1, 2, 3)},
+)
+WORSE = Verdict(
+    "acme",
+    "smollm2-135m",
+    Check.CONTEXT,
+    State.WORSE,
+    "differs from 512 tokens on",
+    "r1",
+    cause=Cause.CONTEXT,
+    alternatives=(Cause.NUMERICS, Cause.MIXTURE),
+    since=NOON,
+    metric="kl",
+    value=0.25,
+    unit="nats",
+    interval=Interval(0.1, 0.4, 0.99),
+    n=16,
+    detectable_effect=0.01,
+    onset=512,
+)
+FINE = Verdict("acme", "smollm2-135m", Check.LOGPROBS, State.OK, "as the reference", "r1")
+
+
+def test_what_was_stored_comes_back_equal(store: Store) -> None:
+    store.add_observations([OBSERVED])
+    store.conclude("r1", [FOUND], [WORSE, FINE])
+
+    assert store.observations("r1") == (OBSERVED,)
+    assert store.findings("r1") == (replace(FOUND, evidence={"ids": [1, 2, 3]}),)
+    assert store.current_verdicts() == (FINE, WORSE)
+
+
+@pytest.mark.parametrize(
+    ("record", "table"), [(Observation, OBSERVATION), (Finding, FINDING), (Verdict, VERDICT)]
+)
+def test_every_field_of_a_record_has_a_column(record: type, table: object) -> None:
+    assert {field.name for field in fields(record)} <= {column.name for column in table.columns}
+
+
+def test_times_come_back_aware_and_in_utc_whatever_zone_they_were_given_in(store: Store) -> None:
+    tokyo = NOON.astimezone(timezone(timedelta(hours=9)))
+    store.conclude("r1", [], [replace(WORSE, since=tokyo)])
+
+    (verdict,) = store.current_verdicts()
+    assert verdict.since == NOON
+    assert verdict.since.tzinfo is UTC
+
+
+def test_a_time_without_a_zone_is_refused_and_nothing_of_its_batch_is_kept(store: Store) -> None:
+    with pytest.raises(StoreError, match="a time without a time zone"):
+        store.add_observations([OBSERVED, replace(OBSERVED, at=datetime(2026, 1, 1))])  # noqa: DTZ001 - the subject
+    assert store.observations("r1") == ()
+
+
+def test_the_newest_verdict_of_each_endpoint_and_check_is_current(store: Store, clock: Clock) -> None:
+    other = replace(WORSE, endpoint="zeta")
+    store.conclude("r1", [], [WORSE, FINE, other])
+    clock.now += timedelta(days=1)
+    store.finish_run("r1", RunStatus.OK)
+    store.start_run("r2")
+    healed = replace(WORSE, run="r2", verdict=State.OK, cause=None, alternatives=())
+    store.conclude("r2", [], [healed])
+
+    assert store.current_verdicts() == (FINE, healed, other)
+    assert store.current_verdicts("zeta") == (other,)
+    assert store.previous_verdicts() == {
+        ("acme", Check.LOGPROBS): FINE,
+        ("acme", Check.CONTEXT): healed,
+        ("zeta", Check.CONTEXT): other,
+    }
+
+
+def test_a_run_left_open_by_a_crash_is_marked_failed_by_the_next(store: Store, clock: Clock) -> None:
+    clock.now += timedelta(days=1)
+    store.start_run("r2")
+    store.finish_run("r2", RunStatus.INTERRUPTED, "Ctrl-C")
+
+    newest, crashed = store.runs()
+    assert (newest.id, newest.status, newest.reason, newest.ended) == (
+        "r2",
+        "interrupted",
+        "Ctrl-C",
+        clock.now,
+    )
+    assert (crashed.id, crashed.status, crashed.ended) == ("r1", "failed", clock.now)
+
+
+def test_observations_of_a_run_nobody_started_are_refused(store: Store) -> None:
+    with pytest.raises(StoreError, match="FOREIGNKEY"):
+        store.add_observations([replace(OBSERVED, run="nobody")])
+
+
+def test_a_failed_conclusion_leaves_neither_its_findings_nor_its_verdicts(store: Store) -> None:
+    with pytest.raises(StoreError):
+        store.conclude("r1", [FOUND], [replace(WORSE, run="nobody")])
+    assert store.findings("r1") == ()
+
+
+def test_a_floor_is_kept_until_it_is_replaced(store: Store) -> None:
+    assert store.floor_get("k") is None
+    store.floor_put("k", {"p1": [[7, -0.1], [9, -2.5]]})
+    assert store.floor_get("k") == {"p1": [[7, -0.1], [9, -2.5]]}
+    store.floor_put("k", {"p2": []})
+    assert store.floor_get("k") == {"p2": []}
+
+
+def test_a_held_lease_names_its_holder_since_when_and_until_when(store: Store, clock: Clock) -> None:
+    store.acquire_lease("cycle", "host-a pid 7", TTL)
+    clock.now += timedelta(minutes=1)
+    with pytest.raises(LeaseHeldError) as caught:
+        store.acquire_lease("cycle", "host-b pid 8", TTL)
+    assert "host-a pid 7 runs a cycle here since 2026-03-01 12:00:00Z" in str(caught.value)
+    assert "ends at 12:02:00Z" in str(caught.value)
+    store.acquire_lease("export", "host-b pid 8", TTL)
+
+
+def test_a_lease_that_ran_out_is_taken_over_and_its_old_holder_is_told(store: Store, clock: Clock) -> None:
+    store.acquire_lease("cycle", "a", TTL)
+    clock.now += TTL
+    store.acquire_lease("cycle", "b", TTL)
+    with pytest.raises(LeaseHeldError, match="taken over"):
+        store.renew_lease("cycle", "a", TTL)
+    store.release_lease("cycle", "a")
+    with pytest.raises(LeaseHeldError, match="b runs a cycle"):
+        store.acquire_lease("cycle", "a", TTL)
+
+
+def test_a_renewed_lease_holds_and_a_released_one_is_free(store: Store, clock: Clock) -> None:
+    store.acquire_lease("cycle", "a", TTL)
+    clock.now += timedelta(minutes=1)
+    store.renew_lease("cycle", "a", TTL)
+    clock.now += timedelta(minutes=1, seconds=59)
+    with pytest.raises(LeaseHeldError):
+        store.acquire_lease("cycle", "b", TTL)
+    store.release_lease("cycle", "a")
+    store.acquire_lease("cycle", "b", TTL)
+
+
+def test_sqlite_is_in_wal_mode_syncs_each_commit_and_its_readers_cannot_write(store: Store) -> None:
+    with store._database.write() as connection:
+        pragmas = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
+    with pytest.raises(StoreError, match="may not be written"), store._database.read() as connection:
+        connection.exec_driver_sql("DELETE FROM run")
+
+
+def test_the_migrations_make_exactly_the_tables_that_the_code_expects(store: Store) -> None:
+    with store._database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+
+
+def test_an_open_store_can_be_read_by_another_process_while_it_writes(store: Store, path: Path) -> None:
+    store.conclude("r1", [], [WORSE])
+    reader = open_store(f"sqlite:///{path}", clock=Clock(), read_only=True)
+    store.conclude("r1", [], [FINE])
+    assert reader.current_verdicts() == (FINE, WORSE)
+    reader.close()
+
+
+def test_a_reader_of_a_store_that_does_not_exist_is_told_so_and_creates_nothing(path: Path) -> None:
+    with pytest.raises(StoreError, match="no such store yet"):
+        open_store(f"sqlite:///{path}", clock=Clock(), read_only=True)
+    assert not path.exists()
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_untouched(path: Path) -> None:
+    open_store(f"sqlite:///{path}", clock=Clock()).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+
+    for read_only in (False, True):
+        with pytest.raises(NewerStoreError, match="schema 9999, this one knows up to") as caught:
+            open_store(f"sqlite:///{path}", clock=Clock(), read_only=read_only)
+        assert caught.value.exit_code == 2
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+
+
+def test_another_programs_database_is_refused_and_left_untouched(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE invoice (id INTEGER)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="not ringtrue's"):
+        open_store(f"sqlite:///{path}", clock=Clock())
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_untouched(path: Path) -> None:
+    path.write_bytes(b"name,amount\n" * 200)
+    with pytest.raises(StoreError, match="is not an SQLite database"):
+        open_store(f"sqlite:///{path}", clock=Clock())
+    assert path.read_bytes() == b"name,amount\n" * 200
+
+
+def test_a_damaged_database_is_reported_as_damaged(store: Store, path: Path) -> None:
+    store.add_observations([OBSERVED] * 500)
+    store.close()
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="is damaged"):
+        open_store(f"sqlite:///{path}", clock=Clock())
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"folder does not exist\. Create .*nowhere"):
+        open_store(f"sqlite:///{tmp_path}/nowhere/x.db", clock=Clock())
+
+
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is a folder"):
+        open_store(f"sqlite:///{tmp_path}", clock=Clock())
+
+
+def test_a_locked_database_is_reported_as_held_by_another(store: Store, path: Path) -> None:
+    with store._database.write() as connection:
+        connection.exec_driver_sql("PRAGMA busy_timeout=0")
+    rival = sqlite3.connect(path, isolation_level=None)
+    rival.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="another process holds it"):
+        store.add_observations([OBSERVED])
+    rival.close()
+    store.add_observations([OBSERVED])
+    assert store.observations("r1") == (OBSERVED,)
+
+
+def test_a_full_database_refuses_the_whole_batch_and_keeps_what_it_had(store: Store) -> None:
+    store.add_observations([OBSERVED])
+    with store._database.write() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
+    with pytest.raises(StoreError, match="the disk is full"):
+        store.add_observations([OBSERVED] * 5_000)
+    assert store.observations("r1") == (OBSERVED,)
+
+
+FILL = """
+import resource, sys
+from datetime import UTC, datetime
+from ringtrue.errors import StoreError
+from ringtrue.records import Observation
+from ringtrue.store import open_store
+
+path, limit = sys.argv[1], int(sys.argv[2])
+now = datetime(2026, 3, 1, tzinfo=UTC)
+store = open_store(f"sqlite:///{path}", clock=lambda: now)
+store.start_run("r1")
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+acknowledged = 0
+try:
+    for _ in range(200):
+        store.add_observations([Observation("acme", "p", "kl", 1.0, "nats", 1, now, "r1")] * 100)
+        acknowledged += 100
+except StoreError as error:
+    print(acknowledged, error)
+"""
+
+
+def test_when_the_system_refuses_to_write_more_every_acknowledged_row_stays_readable(path: Path) -> None:
+    limit = 400_000
+    child = subprocess.run(
+        [sys.executable, "-c", FILL, str(path), str(limit)], capture_output=True, text=True, check=True
+    )
+    acknowledged, message = child.stdout.split(" ", 1)
+    assert 0 < int(acknowledged) < 20_000
+    assert f"{path}: the disk refused to read or write" in message
+    assert "Check space" in message
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != limit
+
+    store = open_store(f"sqlite:///{path}", clock=Clock())
+    assert len(store.observations("r1")) == int(acknowledged)
+    store.close()
