@@ -1,0 +1,127 @@
+"""The command line: a table of commands, each loaded when it is asked for."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version as installed_version
+from typing import Annotated, Any
+
+import typer
+
+from ringtrue.errors import RingtrueError
+from ringtrue.exit_codes import ExitCode
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Where a command's function lives, ``module:function``, and its line in the help."""
+
+    target: str
+    help: str
+
+
+COMMANDS: Mapping[str, Command] = {
+    "demo": Command(
+        "collector.demo:demo", "Honest and faulty replicas on this machine, one night, the verdicts."
+    ),
+    "inspect": Command("probes.commands:inspect", "Find out what an endpoint can do, and test its logprobs."),
+    "probe": Command("collector.commands:probe", "Examine the endpoints now."),
+    "nightly": Command("collector.commands:nightly", "Run one scheduled cycle."),
+    "verdicts": Command("collector.commands:verdicts", "Show the current verdicts."),
+    "serve": Command("reference_engine.commands:serve", "Serve models, with faults if you like."),
+}
+
+
+def main() -> None:
+    """Run the command of ``sys.argv`` and exit with its code."""
+    sys.exit(run(COMMANDS, sys.argv[1:]))
+
+
+def run(commands: Mapping[str, Command], arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code.
+
+    What goes wrong becomes one line on stderr. With ``RINGTRUE_DEBUG=1`` the
+    exception itself comes through, with its traceback.
+    """
+    try:
+        app = typer.main.get_command(build_app(commands, arguments))
+        app.main(list(arguments), prog_name="ringtrue")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else ExitCode.FINE
+    except KeyboardInterrupt:
+        return _end("interrupted", ExitCode.INTERRUPTED)
+    except Exception as error:
+        if os.environ.get("RINGTRUE_DEBUG") == "1":
+            raise
+        return _end(f"error: {_in_words(error)}", getattr(error, "exit_code", ExitCode.UNMEASURED))
+    return ExitCode.FINE
+
+
+def build_app(commands: Mapping[str, Command], arguments: Sequence[str]) -> typer.Typer:
+    """Return the application, of which only the command that ``arguments`` name is loaded.
+
+    The others are known by name and help line, so that ``--help`` imports none of them.
+    """
+    app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    app.callback()(_root)
+    asked = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name, command in commands.items():
+        function = _load(command.target) if name == asked else _not_loaded
+        app.command(name, help=command.help)(function)
+    return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ringtrue {installed_version('ringtrue')}")
+        raise typer.Exit
+
+
+def _root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Tell whether the endpoints serving a model still ring true, and which layer is to blame."""
+
+
+def _load(target: str) -> Callable[..., Any]:
+    module, _, name = target.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+
+    @functools.wraps(function)
+    def interruptible(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except KeyboardInterrupt:
+            # Typer would exit with 130 as well, but without a word.
+            raise typer.Exit(_end("interrupted", ExitCode.INTERRUPTED)) from None
+
+    return interruptible
+
+
+def _not_loaded() -> None:
+    """Stand in for a command that was not asked for."""
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, RingtrueError):
+        return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        return f"the module {error.name} is missing. Install it with: pip install 'ringtrue[all]'"
+    # The message of a foreign exception may quote what it choked on, a secret included.
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{type(error).__name__} at {frame.filename}:{frame.lineno}"
+    return f"a fault in ringtrue ({place}). Set RINGTRUE_DEBUG=1 to see it whole, and please report it"
+
+
+def _end(line: str, code: int) -> int:
+    typer.echo(line, err=True)
+    return code
