@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ringtrue.endpoint import Endpoint, Reference
 from ringtrue.records import Exchange, Failure, FailureKind, Request
 
-_LADDER = (20, 10, 5, 1)  # lengths of top-k lists that servers are known to stop at
+LADDER = (20, 10, 5, 1)
+"""Numbers of logprobs at which servers are known to stop; tried downwards when one is refused."""
 
 AskWithK = Callable[[int], Request]
 
@@ -30,7 +31,7 @@ class Opening:
 async def preflight(endpoint: Endpoint, ask: AskWithK, k: int) -> Opening:
     """Ask one prompt for ``k`` logprobs, and for fewer while the endpoint refuses the number."""
     tried: list[Exchange] = []
-    for fewer in (k, *(step for step in _LADDER if step < k)):
+    for fewer in (k, *(step for step in LADDER if step < k)):
         exchange = await endpoint.send(ask(fewer))
         tried.append(exchange)
         if exchange.error is None:

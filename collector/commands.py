@@ -1,0 +1,84 @@
+"""The commands ``probe``, ``nightly`` and ``verdicts``."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from collector.choice import choose, one_endpoint, with_seed
+from probes.clock import system_clock
+from ringtrue.config import DEFAULT_PATH, Settings, load_settings
+from ringtrue.exit_codes import exit_code
+from ringtrue.records import Verdict
+from ringtrue.report import Format, render_verdicts, report_console
+from ringtrue.store import open_store
+
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print the verdicts.")]
+NamesOption = Annotated[
+    list[str] | None, typer.Option("--endpoint", "-e", help="Only this endpoint; may be repeated.")
+]
+WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for a cycle that is running.")]
+
+
+def probe(
+    *,
+    config: ConfigOption = DEFAULT_PATH,
+    endpoint: NamesOption = None,
+    url: Annotated[str | None, typer.Option(help="Examine this base URL, without a file.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model's name at --url.")] = None,
+    dialect: Annotated[str, typer.Option(help="What --url speaks: openai or vllm.")] = "openai",
+    api_key: Annotated[str | None, typer.Option(help="The key for --url, as env:NAME.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Choose other prompts.")] = None,
+    record: Annotated[Path | None, typer.Option(help="Append every exchange to this file.")] = None,
+    store: Annotated[bool, typer.Option("--store/--no-store", help="Keep the results.")] = True,
+    wait: WaitOption = False,
+    report: FormatOption = Format.TABLE,
+) -> None:
+    """Examine the endpoints now."""
+    if url is None:
+        settings = choose(load_settings(config), endpoint)
+    else:
+        settings = one_endpoint(url, model, dialect=dialect, api_key=api_key)
+    if seed is not None:
+        settings = with_seed(settings, seed)
+    _report(_cycle(settings, record=record, keep=store, wait=wait), report)
+
+
+def nightly(
+    *, config: ConfigOption = DEFAULT_PATH, wait: WaitOption = False, report: FormatOption = Format.TABLE
+) -> None:
+    """Run one scheduled cycle."""
+    _report(_cycle(load_settings(config), wait=wait), report)
+
+
+def verdicts(
+    *,
+    config: ConfigOption = DEFAULT_PATH,
+    endpoint: NamesOption = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also endpoints no longer configured.")] = False,
+    report: FormatOption = Format.TABLE,
+) -> None:
+    """Show the current verdicts."""
+    settings = load_settings(config)
+    names = {chosen.name for chosen in choose(settings, endpoint).endpoints}
+    with closing(open_store(settings.store.url, clock=system_clock().now, read_only=True)) as store:
+        current = store.current_verdicts()
+    _report(tuple(verdict for verdict in current if everything or verdict.endpoint in names), report)
+
+
+def _cycle(
+    settings: Settings, *, record: Path | None = None, keep: bool = True, wait: bool = False
+) -> tuple[Verdict, ...]:
+    from collector.session import run_session  # with torch, which showing verdicts does not need
+
+    return run_session(settings, record=record, keep=keep, wait=wait)
+
+
+def _report(found: tuple[Verdict, ...], form: Format) -> None:
+    """Print the verdicts, and exit as they say."""
+    render_verdicts(found, form, report_console())
+    raise typer.Exit(exit_code(found))

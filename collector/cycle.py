@@ -1,0 +1,85 @@
+"""One cycle: what it will cost, the lease, and the night that examines, stores and concludes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from uuid import uuid4
+
+from collector.floors import StoredFloors
+from collector.lease import cycle_lease
+from collector.night import Night, Recorder
+from collector.spending import budget_for, most_it_can_cost
+from evals.plan import ExaminePlan
+from evals.truth import Truth
+from probes.budget import Budget, render_cost
+from probes.clock import Clock
+from probes.context_curve import build_prompts
+from ringtrue.config import Settings
+from ringtrue.endpoint import Endpoint, Reference
+from ringtrue.progress import ProgressReport
+from ringtrue.records import EndpointSpec, Verdict
+from ringtrue.store import Store
+
+Connect = Callable[[EndpointSpec, Budget], Endpoint]
+"""Makes the endpoint a spec describes; it spends from the budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class CycleResult:
+    """A cycle that came to its end: its run and all its verdicts, by endpoint in the settings' order."""
+
+    run: str
+    verdicts: tuple[Verdict, ...]
+
+
+async def run_cycle(
+    settings: Settings,
+    *,
+    store: Store,
+    reference: Reference,
+    connect: Connect,
+    clock: Clock,
+    progress: ProgressReport,
+    recorder: Recorder | None = None,
+    wait: bool = False,
+) -> CycleResult:
+    """Examine every endpoint of ``settings`` once.
+
+    Cancelled, it marks the run as interrupted, and its `asyncio.CancelledError`
+    says in one sentence what was kept.
+
+    Raises:
+        LeaseHeldError: Another cycle runs on this store, and ``wait`` is false.
+        BudgetError: It would cost more than it may; nothing was sent.
+        ConfigError: A bucket, an endpoint or its key cannot be used; nothing was sent.
+        StoreError: The store refused; what it had acknowledged before is kept.
+    """
+    specs = [endpoint.to_spec() for endpoint in settings.endpoints]
+    probe = settings.probe
+    plan = ExaminePlan(k=probe.top_k, seed=probe.seed, stream=probe.stream)
+    prompts = build_prompts(reference, probe.buckets, seed=probe.seed, languages=probe.languages)
+    floor_dtype = settings.reference.floor_dtype
+    truth = Truth(
+        reference, prompts, floor_dtype=floor_dtype, k=plan.k, seed=plan.seed, cache=StoredFloors(store)
+    )
+    budget = budget_for(settings.budget, specs, truth, plan)
+    run = f"{clock.now():%Y%m%dT%H%M%SZ}-{uuid4().hex[:6]}"
+    holder = f"{socket.gethostname()} pid {os.getpid()} (run {run})"
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(truth.aclose)
+        endpoints = []
+        for spec in specs:
+            endpoints.append(connect(spec, budget))
+            stack.push_async_callback(endpoints[-1].aclose)
+        lease = await stack.enter_async_context(
+            cycle_lease(store, holder, sleep=clock.sleep, wait=wait, say=progress.say)
+        )
+        progress.say(render_cost(most_it_can_cost(specs, truth, plan)))
+        previous = await asyncio.to_thread(store.previous_verdicts)
+        night = Night(run, clock.now(), store, truth, plan, previous, clock, progress, recorder)
+        return CycleResult(run, await night.watch_over(endpoints, lease))
