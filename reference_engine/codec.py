@@ -1,0 +1,128 @@
+"""Text to token IDs and back, by the model's own tokenizer and chat template."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import TemplateError
+
+from ringtrue.errors import ModelError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+_SPACE = "\u2581"  # how SentencePiece writes a space
+
+
+class TokenCodec:
+    """One tokenizer. Everything it returns is a pure function of its arguments."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        self._tokenizer = tokenizer
+        self._added = {token_id: text for text, token_id in tokenizer.get_added_vocab().items()}
+        self._special = frozenset(tokenizer.all_special_ids)
+        decoder = json.loads(tokenizer.backend_tokenizer.to_str())["decoder"] or {}
+        kinds = {part["type"] for part in decoder.get("decoders", [decoder]) if part}
+        self._bytes_of_char = _byte_level_table() if "ByteLevel" in kinds else None
+        self._byte_fallback = "ByteFallback" in kinds
+
+    @property
+    def bos_id(self) -> int | None:
+        """The ID that begins a sequence, ``None`` if the model has none."""
+        token_id = self._tokenizer.bos_token_id
+        return token_id if isinstance(token_id, int) else None
+
+    @property
+    def bos_text(self) -> str | None:
+        """The text of ``bos_id``."""
+        return None if self.bos_id is None else str(self._tokenizer.bos_token)
+
+    @property
+    def eos_id(self) -> int | None:
+        """The ID that ends an answer by the tokenizer's word."""
+        token_id = self._tokenizer.eos_token_id
+        return token_id if isinstance(token_id, int) else None
+
+    def is_special(self, token_id: int) -> bool:
+        """Whether the ID is a control token, which answers do not show."""
+        return token_id in self._special
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Tokenize plain text; special tokens in it stay text, none is added."""
+        encoded = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)
+        return tuple(encoded["input_ids"])
+
+    def encode_prompt(self, text: str, *, add_special_tokens: bool = True) -> tuple[int, ...]:
+        """Tokenize a prompt as servers do: special tokens in it count as such."""
+        encoded = self._tokenizer(text, add_special_tokens=add_special_tokens, split_special_tokens=False)
+        return tuple(encoded["input_ids"])
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Turn token IDs into text, special tokens included."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The bytes one token stands for; none for an ID that the tokenizer does not use."""
+        if token_id in self._added:
+            return self._added[token_id].encode()
+        token = self._tokenizer.convert_ids_to_tokens(int(token_id))  # NumPy integers are no int to it
+        if not isinstance(token, str):
+            return b""
+        if self._bytes_of_char is not None:
+            return bytes(self._bytes_of_char[char] for char in token)
+        if self._byte_fallback and len(token) == len("<0x00>") and token.startswith("<0x"):
+            return bytes([int(token[3:5], 16)])
+        return token.replace(_SPACE, " ").encode()
+
+    def render_text(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        generation_prompt: bool = True,
+    ) -> str:
+        """The text of a chat by the model's own template.
+
+        Raises:
+            ModelError: the model has no template, or the template refuses the messages.
+        """
+        if not self._tokenizer.chat_template:
+            raise ModelError("the model has no chat template", remedy="Use the completions route")
+        try:
+            text = self._tokenizer.apply_chat_template(
+                [dict(message) for message in messages],
+                tools=[dict(tool) for tool in tools] if tools else None,
+                add_generation_prompt=generation_prompt,
+                tokenize=False,
+            )
+        # Templates index and concatenate what the caller sent: a wrong message may be a TypeError too.
+        except (TemplateError, TypeError, KeyError, ValueError) as error:
+            raise ModelError(f"the chat template refused the messages: {error}") from error
+        return str(text)
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        generation_prompt: bool = True,
+    ) -> tuple[int, ...]:
+        """The token IDs of ``render_text``; the template writes its own special tokens.
+
+        Raises:
+            ModelError: as ``render_text``.
+        """
+        text = self.render_text(messages, tools, generation_prompt=generation_prompt)
+        return self.encode_prompt(text, add_special_tokens=False)
+
+
+def _byte_level_table() -> dict[str, int]:
+    """The byte each character of a byte-level BPE token stands for (GPT-2's ``bytes_to_unicode``, inverted).
+
+    Printable bytes stand for themselves, the others for the characters from U+0100 on, in order.
+    """
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    rest = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(rest)}

@@ -1,0 +1,80 @@
+"""``ringtrue serve``."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    *,
+    model: Annotated[
+        str, typer.Option(help="NAME, Hugging Face id, folder or .gguf file, with variants: NAME@int4+bf16.")
+    ] = "smollm2-135m",
+    served_model_name: Annotated[
+        str | None, typer.Option(help="The name clients ask for. [default: the model without variants]")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+    ] = 8100,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    max_logprobs: Annotated[int, typer.Option(min=0, help="The largest k that may be asked for.")] = 20,
+    api_key: Annotated[
+        str | None, typer.Option(help="env:NAME of the variable that holds the key clients must send.")
+    ] = None,
+    drop_generation_prompt: Annotated[
+        bool, typer.Option("--drop-generation-prompt", help="Fault: render chats without it.")
+    ] = False,
+    double_bos: Annotated[
+        bool, typer.Option("--double-bos", help="Fault: begin every prompt with one BOS more.")
+    ] = False,
+    drop_default_system: Annotated[
+        bool, typer.Option("--drop-default-system", help="Fault: leave the template's system prompt out.")
+    ] = False,
+    truncate_context: Annotated[
+        int | None, typer.Option(min=1, help="Fault: keep the last so many prompt tokens, silently.")
+    ] = None,
+    corrupt_beyond: Annotated[
+        int | None, typer.Option(min=1, help="Fault: corrupt hidden states from this position on.")
+    ] = None,
+    latency: Annotated[float, typer.Option(min=0, help="Fault: delay every answer, in seconds.")] = 0.0,
+    share: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of sessions that meet the faults and the variant.")
+    ] = 1.0,
+    healthy_model: Annotated[
+        str | None, typer.Option(help="What the other sessions get. [default: the model without rounding]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides which sessions meet the faults.")] = 0,
+) -> None:
+    """Serve a model on an OpenAI-compatible API, with faults if you ask for them."""
+    # Only serving needs torch: the command line itself must stay quick.
+    from reference_engine.engine import Engine
+    from reference_engine.faults import Faults
+    from reference_engine.names import parse_name
+    from reference_engine.replica import Replica
+    from reference_engine.server import create_app
+    from reference_engine.serving import run_app
+    from ringtrue.secrets import resolve_secret
+
+    replica = Replica(
+        served_name=served_model_name or parse_name(model).base,
+        model=model,
+        faults=Faults(
+            drop_generation_prompt=drop_generation_prompt,
+            double_bos=double_bos,
+            drop_default_system=drop_default_system,
+            truncate_context=truncate_context,
+            corrupt_beyond=corrupt_beyond,
+            latency_s=latency,
+            share=share,
+        ),
+        healthy=healthy_model,
+        max_logprobs=max_logprobs,
+        seed=seed,
+    )
+    key = resolve_secret(api_key, os.environ)
+    with Engine(device=device) as engine:
+        run_app(create_app(engine, replica, key=key), host, port, announce=typer.echo)

@@ -1,0 +1,155 @@
+"""The truth behind ``ringtrue.endpoint.Reference``: a model of ours, in float32."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+
+from reference_engine.engine import Engine
+from reference_engine.jitter import plan_batches
+from reference_engine.loading import LoadedModel
+from ringtrue.endpoint import LogprobRow
+from ringtrue.errors import ModelError
+
+_REMEMBERED_BYTES = 256 * 2**20
+
+
+class LocalReference:
+    """One float32 model as the reference.
+
+    Rows are remembered by their token IDs, up to 256 MiB, and concurrent
+    requests for the same IDs share one computation. Rows are read-only.
+    """
+
+    def __init__(self, engine: Engine, model: LoadedModel, *, owns_engine: bool = False) -> None:
+        """Wrap ``model``, which ``engine`` loaded.
+
+        Raises:
+            ModelError: the model computes in less than float32.
+        """
+        if model.name.dtype != "fp32":
+            raise ModelError(
+                f"a reference computes in fp32, not in {model.name.dtype}",
+                where=str(model.name),
+                remedy="Leave the dtype out of the reference's name",
+            )
+        self.engine = engine
+        self._loaded = model
+        self._owns_engine = owns_engine
+        self._rows: OrderedDict[tuple[int, ...], Future[LogprobRow]] = OrderedDict()
+        self._most_rows = max(1, _REMEMBERED_BYTES // (4 * model.vocabulary_size))
+
+    @property
+    def model(self) -> str:
+        """The model's name, variant included."""
+        return str(self._loaded.name)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of weights, tokenizer and template: 64 hex digits."""
+        return self._loaded.fingerprint
+
+    @property
+    def context_length(self) -> int:
+        """The longest sequence the model takes, in tokens."""
+        return self._loaded.context_length
+
+    @property
+    def vocabulary_size(self) -> int:
+        """The length of a logprob row."""
+        return self._loaded.vocabulary_size
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Tokenize plain text; special tokens in it stay text, none is added."""
+        return self._loaded.codec.encode(text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Turn token IDs into text, special tokens included."""
+        return self._loaded.codec.decode(ids)
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The bytes one token stands for; none for an ID that the tokenizer does not use."""
+        return self._loaded.codec.token_bytes(token_id)
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> tuple[int, ...]:
+        """The token IDs of a chat with the generation prompt, by the model's own template.
+
+        Raises:
+            ModelError: the model has no template, or the template refuses the messages.
+        """
+        return self._loaded.codec.render(messages, tools)
+
+    async def next_token(self, ids: Sequence[int]) -> LogprobRow:
+        """Exact float32 logprobs [vocabulary] of the token after ``ids``, in nats.
+
+        Raises:
+            UsageError: ``ids`` is empty, longer than the context, or holds an ID outside the vocabulary.
+            MeasureError: the forward pass failed.
+        """
+        key = tuple(ids)
+        future = self._rows.get(key)
+        if future is None or _failed(future):
+            future = self._rows[key] = self.engine.start_score(self._loaded, key)
+        self._rows.move_to_end(key)
+        while len(self._rows) > self._most_rows:
+            self._rows.popitem(last=False)
+        # One waiter that goes away must not take the row from the others.
+        row = await asyncio.shield(asyncio.wrap_future(future))
+        row.flags.writeable = False
+        return row
+
+    async def jittered(self, ids: Sequence[Sequence[int]], *, dtype: str, seed: int) -> list[LogprobRow]:
+        """Logprobs after each sequence as an honest server would compute them; one row a sequence, in order.
+
+        Batch composition and prefill chunks are drawn from ``seed``. The
+        first use of a dtype builds the model's copy in it.
+
+        Raises:
+            ModelError: there is no such dtype.
+            UsageError, MeasureError: as ``next_token``.
+        """
+        name = self._loaded.name.with_dtype(dtype)
+        model = await asyncio.wrap_future(self.engine.start_load(name))
+        batches = plan_batches(
+            [len(sequence) for sequence in ids], np.random.default_rng(seed), self.engine.limits
+        )
+        jobs = [self.engine.start_batch(model, [ids[i] for i in b.members], b.splits) for b in batches]
+        results = await asyncio.gather(*(asyncio.wrap_future(job) for job in jobs))
+        rows = {
+            index: row
+            for batch, result in zip(batches, results, strict=True)
+            for index, row in zip(batch.members, result, strict=True)
+        }
+        return [rows[index] for index in range(len(ids))]
+
+    async def aclose(self) -> None:
+        """End the engine if it was opened for this reference alone."""
+        if self._owns_engine:
+            await asyncio.to_thread(self.engine.close)
+
+
+def _failed(future: Future[LogprobRow]) -> bool:
+    return future.cancelled() or (future.done() and future.exception() is not None)
+
+
+def open_reference(name: str, *, device: str = "auto") -> LocalReference:
+    """Load the model ``name`` in an engine of its own; takes seconds.
+
+    Raises:
+        ModelError: the model or the device cannot be used.
+    """
+    engine = Engine(device=device)
+    try:
+        return LocalReference(engine, engine.load(name), owns_engine=True)
+    except ModelError:
+        engine.close()
+        raise

@@ -1,0 +1,58 @@
+"""One served model: its name, its weights, and what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from reference_engine.engine import Engine
+from reference_engine.faults import Faults
+from reference_engine.loading import LoadedModel
+from reference_engine.names import parse_name
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """What ``ringtrue serve`` serves at one port.
+
+    ``served_name`` is what clients ask for, ``model`` the name of what they
+    get. With ``faults.share`` below 1 the healthy sessions get ``healthy``
+    instead, by default the same base in the same dtype without rounding.
+    ``api_key`` is an ``env:NAME`` reference. ``max_logprobs`` is the largest k.
+    """
+
+    served_name: str
+    model: str
+    faults: Faults = field(default_factory=Faults)
+    healthy: str | None = None
+    api_key: str | None = None
+    max_logprobs: int = 20
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """What one session gets."""
+
+    model: LoadedModel
+    faults: Faults
+
+
+class Sessions:
+    """Decides which sessions meet a replica's faults."""
+
+    def __init__(self, engine: Engine, replica: Replica) -> None:
+        """Load what the replica serves; takes seconds the first time.
+
+        Raises:
+            ModelError: a model cannot be named, found, loaded or built.
+        """
+        self._replica = replica
+        self.faulty = Treatment(engine.load(replica.model), replica.faults)
+        self.healthy = self.faulty
+        if replica.faults.share < 1:
+            name = replica.healthy or parse_name(replica.model).exact
+            self.healthy = Treatment(engine.load(name), Faults())
+
+    def treatment(self, session: str) -> Treatment:
+        """Return what this session gets, the same at every call."""
+        return self.faulty if self._replica.faults.meets(session, self._replica.seed) else self.healthy

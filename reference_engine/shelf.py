@@ -1,0 +1,32 @@
+"""The models of one process, each loaded once."""
+
+from __future__ import annotations
+
+import torch
+
+from reference_engine.loading import LoadedModel, load_base, load_variant
+from reference_engine.names import ModelName
+
+
+class ModelShelf:
+    """Loads on first use and keeps; variants of one base share the weights they have in common."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._models: dict[ModelName, LoadedModel] = {}
+
+    def get(self, name: ModelName) -> LoadedModel:
+        """Return the model of that name.
+
+        Raises:
+            ModelError: it cannot be found, loaded or built.
+        """
+        # The order of dtype and rounding does not matter to the weights, so one spelling stands for all.
+        name = name.with_dtype(name.dtype)
+        if name not in self._models:
+            if name.variants:
+                model = load_variant(self.get(ModelName(name.base)), name, self.get)
+            else:
+                model = load_base(name.base, self._device)
+            self._models[name] = model
+        return self._models[name]

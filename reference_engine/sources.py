@@ -1,0 +1,99 @@
+"""Where a base model's files are: the embedded one, a GGUF file, a folder, or a Hugging Face id."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+from reference_engine.embedded import EMBEDDED_NAME, embedded_file
+from ringtrue.errors import ModelError
+
+_WEIGHTS = "*.safetensors"
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja")
+_DOWNLOAD = [_WEIGHTS, "*.json", "*.model", "*.jinja", "*.txt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A folder that transformers can load from, and the GGUF file in it if that is the form."""
+
+    folder: Path
+    gguf_file: str | None = None
+
+    def fingerprint(self) -> str:
+        """Return the sha256 over the files with weights, tokenizer and template, as 64 hex digits.
+
+        A GGUF file holds all three.
+        """
+        digest = hashlib.sha256()
+        for file in self._files():
+            with file.open("rb") as stream:
+                digest.update(file.name.encode() + b"\0" + hashlib.file_digest(stream, "sha256").digest())
+        return digest.hexdigest()
+
+    def _files(self) -> list[Path]:
+        if self.gguf_file is not None:
+            return [self.folder / self.gguf_file]
+        rest = [self.folder / name for name in _TOKENIZER_FILES if (self.folder / name).is_file()]
+        return [*sorted(self.folder.glob(_WEIGHTS)), *rest]
+
+
+def find_source(base: str) -> Source:
+    """Return the files of the model that ``base`` names.
+
+    A Hugging Face id is looked up in the local cache first, so that a cached
+    model needs no network and does not change underfoot.
+
+    Raises:
+        ModelError: nothing is found under that name, or it has no weights.
+    """
+    if base == EMBEDDED_NAME:
+        file = embedded_file()
+        return Source(file.parent, file.name)
+    path = Path(base).expanduser()
+    if path.is_file() and path.suffix == ".gguf":
+        return Source(path.parent, path.name)
+    if path.is_dir():
+        return _folder_source(path)
+    if path.suffix == ".gguf" or base.startswith((".", "/", "~")) or base.count("/") != 1:
+        raise ModelError(
+            f"there is no model {base!r}",
+            remedy=f"Name {EMBEDDED_NAME}, a Hugging Face id (owner/name), a folder, or a .gguf file",
+        )
+    return _cached_source(base) or _downloaded_source(base)
+
+
+def _folder_source(folder: Path) -> Source:
+    if not (folder / "config.json").is_file() or not any(folder.glob(_WEIGHTS)):
+        raise ModelError(
+            "the folder holds no config.json with .safetensors weights",
+            where=str(folder),
+            remedy="Name a folder written by save_pretrained, or a .gguf file itself",
+        )
+    return Source(folder)
+
+
+def _cached_source(model_id: str) -> Source | None:
+    try:
+        folder = Path(snapshot_download(model_id, allow_patterns=_DOWNLOAD, local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
+    except HFValidationError as error:
+        raise ModelError(str(error), where=repr(model_id)) from error
+    return Source(folder) if any(folder.glob(_WEIGHTS)) else None
+
+
+def _downloaded_source(model_id: str) -> Source:
+    try:
+        folder = Path(snapshot_download(model_id, allow_patterns=_DOWNLOAD))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        raise ModelError(
+            f"the model is not in the local cache and could not be fetched ({type(error).__name__})",
+            where=repr(model_id),
+            remedy="Check the id and the network, or name a local folder or .gguf file",
+        ) from error
+    return _folder_source(folder)

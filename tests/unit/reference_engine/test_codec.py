@@ -1,0 +1,74 @@
+import pytest
+from tokenizers import Tokenizer, decoders, models, normalizers
+from transformers import PreTrainedTokenizerFast
+
+from reference_engine.codec import TokenCodec
+from ringtrue.errors import ModelError
+
+TEXTS = ["hello", "héllo wörld", "中文🎉\u200d", "a\r\n\t  b", "\x00\x7f", "1234567"]
+
+
+@pytest.fixture
+def sentencepiece_codec() -> TokenCodec:
+    pieces = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", "a", "b", "\u2581a"]
+    backend = Tokenizer(
+        models.BPE(
+            vocab={piece: i for i, piece in enumerate(pieces)},
+            merges=[("\u2581", "a")],
+            unk_token="<unk>",
+            byte_fallback=True,
+        )
+    )
+    backend.normalizer = normalizers.Replace(" ", "\u2581")
+    backend.decoder = decoders.Sequence(
+        [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    return TokenCodec(PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>"))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_byte_level_tokens_are_the_bytes_of_the_text(byte_codec, text):
+    assert b"".join(map(byte_codec.token_bytes, byte_codec.encode(text))) == text.encode()
+
+
+@pytest.mark.parametrize("text", [" a b", "a é", "\n"])
+def test_sentencepiece_tokens_are_the_bytes_of_the_text(sentencepiece_codec, text):
+    ids = sentencepiece_codec.encode(text)
+    assert b"".join(map(sentencepiece_codec.token_bytes, ids)) == text.encode()
+
+
+def test_a_control_token_stands_for_its_own_text(byte_codec):
+    assert byte_codec.token_bytes(byte_codec.bos_id) == b"<s>"
+    assert byte_codec.is_special(byte_codec.bos_id)
+
+
+def test_an_id_the_tokenizer_does_not_use_has_no_bytes(byte_codec):
+    assert byte_codec.token_bytes(10_000) == b""
+
+
+def test_encode_keeps_special_tokens_as_text_and_a_prompt_does_not(byte_codec):
+    assert byte_codec.bos_id not in byte_codec.encode("<s>x")
+    assert byte_codec.encode_prompt("<s>x")[0] == byte_codec.bos_id
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_decode_reverses_encode(byte_codec, text):
+    assert byte_codec.decode(byte_codec.encode(text)) == text
+
+
+def test_a_chat_is_rendered_by_the_template_with_its_generation_prompt(byte_codec):
+    chat = [{"role": "user", "content": "hi"}]
+    assert byte_codec.decode(byte_codec.render(chat)) == (
+        "<s>system\nBe kind.</s><s>user\nhi</s><s>assistant\n"
+    )
+    assert byte_codec.decode(byte_codec.render(chat, generation_prompt=False)).endswith("hi</s>")
+
+
+def test_messages_the_template_cannot_take_are_a_clear_error(byte_codec):
+    with pytest.raises(ModelError, match="refused the messages"):
+        byte_codec.render([])
+
+
+def test_a_model_without_a_template_says_so(sentencepiece_codec):
+    with pytest.raises(ModelError, match="no chat template"):
+        sentencepiece_codec.render([{"role": "user", "content": "hi"}])

@@ -1,0 +1,139 @@
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+
+from reference_engine.local_reference import LocalReference, open_reference
+from ringtrue.errors import ModelError
+
+SENTENCE = "A reference is asked the same question by many and answers it once. "
+
+
+@pytest.fixture
+def fresh(engine):
+    """A reference that remembers nothing yet."""
+    return LocalReference(engine, engine.load("smollm2-135m"))
+
+
+def test_it_describes_its_model(reference):
+    assert reference.model == "smollm2-135m"
+    assert (reference.context_length, reference.vocabulary_size) == (8_192, 49_152)
+    assert len(bytes.fromhex(reference.fingerprint)) == 32
+
+
+def test_text_goes_to_ids_and_back(reference):
+    text = "def f():\n\treturn 'naïve 中文 🎉 <|im_end|>'\n"
+    ids = reference.encode(text)
+    assert reference.decode(ids) == text
+    assert b"".join(map(reference.token_bytes, ids)) == text.encode()
+    assert not {0, 1, 2} & set(ids)
+
+
+def test_a_chat_is_rendered_with_the_default_system_and_generation_prompt(reference):
+    text = reference.decode(reference.render([{"role": "user", "content": "hi"}]))
+    assert text == (
+        "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+        "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+async def test_a_row_is_a_distribution(reference):
+    row = await reference.next_token(reference.encode(SENTENCE))
+    assert row.shape == (49_152,)
+    assert row.dtype == np.float32
+    assert np.exp(row.astype(np.float64)).sum() == pytest.approx(1, abs=1e-4)
+
+
+async def test_the_same_ids_are_computed_once_also_when_asked_at_once(engine, fresh):
+    ids = fresh.encode(SENTENCE)
+    before = engine.counters.batched_prompts
+    first, second = await asyncio.gather(fresh.next_token(ids), fresh.next_token(list(ids)))
+    third = await fresh.next_token(ids)
+    assert first is second is third
+    assert engine.counters.batched_prompts - before == 1
+
+
+async def test_rows_are_read_only(fresh):
+    row = await fresh.next_token(fresh.encode(SENTENCE))
+    with pytest.raises(ValueError, match="read-only"):
+        row[0] = 0
+
+
+async def test_the_memory_of_rows_is_bounded(engine, fresh, monkeypatch):
+    monkeypatch.setattr(fresh, "_most_rows", 2)
+    for ids in ((5, 6), (5, 7), (5, 8)):
+        await fresh.next_token(ids)
+    before = engine.counters.batched_prompts
+    await fresh.next_token((5, 8))
+    assert engine.counters.batched_prompts == before
+    await fresh.next_token((5, 6))
+    assert engine.counters.batched_prompts == before + 1
+
+
+async def test_a_waiter_that_goes_away_does_not_take_the_row_from_the_other(fresh):
+    ids = fresh.encode(SENTENCE * 2)
+    leaving, staying = (asyncio.create_task(fresh.next_token(ids)) for _ in range(2))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    assert (await staying).shape == (49_152,)
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+
+
+async def test_a_failed_row_is_asked_again(engine, fresh, monkeypatch):
+    def broken(*_args, **_kwargs):
+        raise RuntimeError("once")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("reference_engine.worker.next_token_logprobs", broken)
+        with pytest.raises(Exception, match="once"):
+            await fresh.next_token((5, 9))
+    assert np.isfinite(await fresh.next_token((5, 9))).all()
+
+
+async def test_jitter_in_fp32_changes_rows_within_the_tolerance_and_keeps_their_order(reference):
+    sequences = [reference.encode(SENTENCE)[:length] for length in (15, 3, 14, 9, 15)]
+    rows = await reference.jittered(sequences, dtype="fp32", seed=1)
+    for row, ids in zip(rows, sequences, strict=True):
+        assert np.abs(row - await reference.next_token(ids)).max() <= 2e-4
+
+
+async def test_jitter_in_bf16_is_reproducible_and_close_but_not_equal(reference):
+    sequences = [reference.encode(SENTENCE * 3)[:length] for length in (40, 38, 39, 36)]
+    first = await reference.jittered(sequences, dtype="bf16", seed=1)
+    again = await reference.jittered(sequences, dtype="bf16", seed=1)
+    other = await reference.jittered(sequences, dtype="bf16", seed=2)
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert any(not np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+    exact = [await reference.next_token(ids) for ids in sequences]
+    kl = np.mean([np.sum(np.exp(p) * (p - q)) for p, q in zip(exact, first, strict=True)])
+    assert 1e-5 < kl < 0.01
+
+
+async def test_no_sequences_give_no_rows(reference):
+    assert await reference.jittered([], dtype="fp32", seed=0) == []
+
+
+async def test_a_dtype_that_does_not_exist_is_refused(reference):
+    with pytest.raises(ModelError, match="fp8"):
+        await reference.jittered([(1, 2)], dtype="fp8", seed=0)
+
+
+def test_a_reference_in_less_than_float32_is_refused(engine):
+    with pytest.raises(ModelError, match="fp32"):
+        LocalReference(engine, engine.load("smollm2-135m@bf16"))
+
+
+async def test_a_reference_of_its_own_ends_its_engine(small_model):
+    reference = await asyncio.to_thread(open_reference, str(small_model), device="cpu")
+    await reference.next_token((1, 2, 3))
+    await reference.aclose()
+    assert not reference.engine._worker._thread.is_alive()
+
+
+def test_a_reference_that_cannot_be_opened_leaves_no_thread(tmp_path):
+    before = threading.active_count()
+    with pytest.raises(ModelError):
+        open_reference(str(tmp_path), device="cpu")
+    assert threading.active_count() == before
