@@ -1,0 +1,26 @@
+"""The protocol of a dialect."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from ringtrue.records import Request
+
+
+class Dialect(Protocol):
+    """Turns a request into the body that one kind of server understands."""
+
+    @property
+    def name(self) -> str:
+        """The name used in configuration."""
+
+    @property
+    def returns_token_ids(self) -> bool:
+        """Whether the server can say which token IDs it used."""
+
+    @property
+    def returns_prompt_logprobs(self) -> bool:
+        """Whether the server can give logprobs at prompt positions."""
+
+    def body(self, request: Request, model: str) -> dict[str, Any]:
+        """The JSON body of ``request``; what this dialect cannot ask is left out."""
