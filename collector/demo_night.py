@@ -27,7 +27,7 @@ from ringtrue.progress import ProgressReport, progress_on
 from ringtrue.records import EndpointSpec, Role, Verdict
 from ringtrue.store import open_store
 
-BUCKETS = ((32, 64), (128, 24), (512, 16), (2048, 4))
+BUCKETS = ((32, 64), (128, 16), (512, 16), (2048, 4))
 
 
 @dataclass(frozen=True, slots=True)

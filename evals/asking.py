@@ -8,7 +8,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from probes.self_test import SelfTest, self_test
 
 from evals.answers import Answered, read
 from evals.comparisons import Compared, Emit, compare
@@ -20,6 +19,7 @@ from probes.clock import Clock
 from probes.context_curve import CurvePrompt, to_request
 from probes.dialects import dialect_named
 from probes.runner import run as run_requests
+from probes.self_test import SelfTest, self_test
 from ringtrue.endpoint import Endpoint
 from ringtrue.records import Exchange, Failure, FailureKind, Party, Request
 
