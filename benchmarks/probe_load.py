@@ -2,11 +2,13 @@
 
 Poisson arrivals at a mock of known delay, which runs in a process of its own on
 the loopback. Each answer is a stream: the first token after the delay, the rest
-at even gaps, so that rate x duration requests are in flight. Transports are
-compared in interleaved blocks, each block in a fresh process.
+at even gaps, so that rate x duration requests are in flight: 500 in both
+workloads. `probe` is what probes send, a short answer after a long delay;
+`stream` has 4,000 events a second. Transports are compared in interleaved
+blocks, each block in a fresh process.
 
-    python benchmarks/probe_load.py                    # the table, and benchmarks/results/probe_load.json
-    python benchmarks/probe_load.py --transports ours --rate 200 --seconds 10
+    python benchmarks/probe_load.py                    # the tables, and benchmarks/results/probe_load.json
+    python benchmarks/probe_load.py --workloads probe --transports ours --blocks 1
 
 TTFT error is the measured time to the first token minus the mock's true delay,
 which it reports with each answer (the delay asked for and its own lateness,
@@ -45,6 +47,8 @@ from ringtrue.records import EndpointSpec, Exchange, Limits, Request, Sampling
 RESULTS = Path(__file__).parent / "results" / "probe_load.json"
 LEAST_ACHIEVED = 0.99
 MOST_LATE = 5.0  # ms, the mock's own p99
+# Delay of the first token (s), tokens, gap between them (s).
+WORKLOADS = {"probe": (2.4, 2, 0.1), "stream": (0.5, 20, 0.1)}
 REQUEST_BODY = ({"role": "user", "content": "x" * 512},)
 
 
@@ -63,38 +67,51 @@ class Load:
 def main() -> None:
     """Compare, or be one of the processes that a comparison starts."""
     options = _options()
-    load = Load(options.rate, options.seconds, options.delay, options.tokens, options.gap, options.seed)
+    loads = [
+        Load(options.rate, options.seconds, *WORKLOADS[name], options.seed)
+        for name in options.workloads.split(",")
+    ]
     if options.mock:
-        asyncio.run(serve_mock(load))
+        asyncio.run(serve_mock(loads[0]))
     elif options.block:
-        print(json.dumps(asyncio.run(run_block(options.block, options.port, load))))
+        print(json.dumps(asyncio.run(run_block(options.block, options.port, loads[0]))))
     else:
-        compare(options.transports.split(","), options.blocks, load)
+        names = options.workloads.split(",")
+        results = {
+            name: compare(name, options.transports.split(","), options.blocks, load)
+            for name, load in zip(names, loads, strict=True)
+        }
+        write(results)
 
 
-def compare(transports: list[str], blocks: int, load: Load) -> None:
-    """Run all blocks, print the table, write the results."""
+def compare(workload: str, transports: list[str], blocks: int, load: Load) -> dict[str, Any]:
+    """Run all blocks of one workload, print the table, return what was measured."""
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in transports}
-    with subprocess.Popen(_command(load, "--mock"), stdout=subprocess.PIPE, text=True) as mock:  # noqa: S603
+    with subprocess.Popen(_command(workload, load, "--mock"), stdout=subprocess.PIPE, text=True) as mock:  # noqa: S603
         assert mock.stdout is not None
         port = mock.stdout.readline().strip()
         try:
             for _ in range(blocks):
                 for name in transports:
-                    command = _command(load, "--block", name, "--port", port)
+                    command = _command(workload, load, "--block", name, "--port", port)
                     done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
                     rows[name].append(json.loads(done.stdout))
         finally:
             mock.terminate()
     summary = {name: pooled(found) for name, found in rows.items()}
     Console(width=140).print(table(summary, load))
+    return {"load": vars(load), "transports": summary}
+
+
+def write(results: dict[str, dict[str, Any]]) -> None:
+    """Keep the results beside the machine they were measured on."""
     RESULTS.parent.mkdir(exist_ok=True)
     machine = {
         "python": platform.python_version(),
         "httpx": httpx.__version__,
         "machine": platform.platform(),
     }
-    RESULTS.write_text(json.dumps({"load": vars(load), "machine": machine, "transports": summary}, indent=1))
+    RESULTS.write_text(json.dumps({"machine": machine, "workloads": results}, indent=1))
 
 
 @dataclass(frozen=True)
@@ -292,22 +309,20 @@ TRANSPORTS: dict[str, Callable[[str], HttpEndpoint]] = {
 }
 
 
-def _command(load: Load, *options: str) -> list[str]:
-    asked = [f"--{name}={value}" for name, value in vars(load).items()]
-    return [sys.executable, __file__, *asked, *options]
+def _command(workload: str, load: Load, *options: str) -> list[str]:
+    asked = [f"--{name}={getattr(load, name)}" for name in ("rate", "seconds", "seed")]
+    return [sys.executable, __file__, "--workloads", workload, *asked, *options]
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--workloads", default=",".join(WORKLOADS), help=f"of: {', '.join(WORKLOADS)}")
     parser.add_argument("--transports", default="ours,httpx", help="of: ours, httpx, httpx-aiohttp")
     parser.add_argument("--blocks", type=int, default=3)
     parser.add_argument("--rate", type=float, default=200.0)
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--delay", type=float, default=0.5)
-    parser.add_argument("--tokens", type=int, default=20)
-    parser.add_argument("--gap", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--mock", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--block", help=argparse.SUPPRESS)

@@ -46,6 +46,7 @@ def judge(endpoint: str, exchanges: Sequence[Exchange]) -> Finding:
     words = f"{len(sent) - len(failures)} of {len(sent)} requests were answered at the first attempt"
     if failures:
         words += f" ({_counted(failures)}); {answered} in the end"
+    words += _other_names(sent)
     return Finding(
         endpoint=endpoint,
         check=Check.WIRE,
@@ -82,6 +83,12 @@ def unmeasured(endpoint: str, check: Check, reason: str, party: Party, *, n: int
         n=n,
         measured=False,
     )
+
+
+def _other_names(exchanges: Sequence[Exchange]) -> str:
+    """Say so where answers carry another model's name. It may be an alias, so it is no fault by itself."""
+    names = {e.model for e in exchanges if e.model and e.requested_model and e.model != e.requested_model}
+    return f"; the answers name the model {', '.join(sorted(names))}" if names else ""
 
 
 def _counted(failures: Sequence[Failure]) -> str:

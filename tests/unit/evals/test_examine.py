@@ -258,6 +258,15 @@ async def test_a_failed_request_is_an_observation_and_counts_against_the_wire() 
     assert "21 rate limited" in findings[Check.WIRE].message
 
 
+async def test_another_model_name_in_the_answers_is_said_and_is_no_fault_by_itself() -> None:
+    alias = await Night().run(TinyEndpoint(answers_as="tiny-2026-03-01"))
+    same = await Night().run(TinyEndpoint())
+
+    assert states(alias) == FINE
+    assert "name the model tiny-2026-03-01" in alias[Check.WIRE].message
+    assert "name the model" not in same[Check.WIRE].message
+
+
 async def test_too_few_prompts_are_unknown_and_say_how_many_are_needed() -> None:
     findings = await Night().run(TinyEndpoint(), {32: 20})
 

@@ -31,6 +31,8 @@ SIZE = 300
 NOISE = 0.03  # of logits, in an honest server's arithmetic
 SYSTEM = tuple(range(260, 272))
 
+ACME = EndpointSpec("acme", "http://127.0.0.1:9", "tiny", dialect="vllm")
+
 Change = Callable[[tuple[int, ...]], tuple[int, ...]]
 Corrupt = Callable[[tuple[int, ...], np.ndarray], np.ndarray]
 
@@ -85,7 +87,7 @@ class TinyReference:
 class TinyEndpoint:
     """Serves the tiny model; every fault is a function."""
 
-    spec: EndpointSpec = EndpointSpec("acme", "http://127.0.0.1:9", "tiny", dialect="vllm")
+    spec: EndpointSpec = ACME
     change_ids: Change = lambda ids: ids
     corrupt: Corrupt = lambda _ids, logits: logits
     fail: Callable[[Request, int], Failure | None] = lambda _request, _turn: None
@@ -94,6 +96,7 @@ class TinyEndpoint:
     shows_logprobs: bool = True
     largest_k: int = 20
     promised: int | None = None
+    answers_as: str = "tiny"
     seed: int = 0
     sent: list[Request] = field(default_factory=list)
 
@@ -103,7 +106,13 @@ class TinyEndpoint:
         turn = len(self.sent)
         times = Timings(0.0, 0.0, 0.1, 0.1, 0.1, 0.1)
         exchange = Exchange(
-            request.id, self.spec.name, request, datetime(2026, 3, 1, tzinfo=UTC), times, model="tiny"
+            request.id,
+            self.spec.name,
+            request,
+            datetime(2026, 3, 1, tzinfo=UTC),
+            times,
+            model=self.answers_as,
+            requested_model="tiny",
         )
         failure = self.fail(request, turn)
         if failure is not None:

@@ -7,24 +7,24 @@ from logprob_drift.sessions import sessions_alike
 from ringtrue.records import Cause, Check, Finding, Party, Severity
 
 COUNTS = {32: 64, 128: 24, 512: 16, 2048: 4}
+OWN = Basis()
 
 
 def curve(factor: dict[int, float] | float = 1.0, counts: dict[int, int] = COUNTS) -> Curve:
     generator = np.random.default_rng(4)
-    made = []
-    for length, count in counts.items():
-        times = factor if isinstance(factor, float) else factor.get(length, 1.0)
-        for f in generator.lognormal(np.log(0.0012), 0.9, count):
-            made.append(Row(length, float(f * times * generator.lognormal(0, 0.2)), float(f)))
+
+    def times(length: int) -> float:
+        return factor if isinstance(factor, float) else factor.get(length, 1.0)
+
+    made = [
+        Row(length, float(f * times(length) * generator.lognormal(0, 0.2)), float(f))
+        for length, count in counts.items()
+        for f in generator.lognormal(np.log(0.0012), 0.9, count)
+    ]
     return trace(made, list(counts), np.random.default_rng(0))
 
 
-def judged(
-    of: Curve,
-    basis: Basis = Basis(),
-    *,
-    alike: bool | None = True,  # noqa: B008 - a frozen value
-) -> dict[Check, Finding]:
+def judged(of: Curve, basis: Basis = OWN, *, alike: bool | None = True) -> dict[Check, Finding]:
     return {finding.check: finding for finding in judge("acme", of, basis, sessions_alike=alike)}
 
 

@@ -103,13 +103,11 @@ def test_a_bucket_of_sixteen_is_judged_by_its_ratio() -> None:
 
 def rows(factor: dict[int, float], counts: dict[int, int], seed: int = 0) -> list[Row]:
     generator = np.random.default_rng(seed)
-    made = []
-    for length, count in counts.items():
-        for f in honest_floor(count, seed=length):
-            made.append(
-                Row(length, float(f * factor.get(length, 1.0) * generator.lognormal(0, 0.2)), float(f))
-            )
-    return made
+    return [
+        Row(length, float(f * factor.get(length, 1.0) * generator.lognormal(0, 0.2)), float(f))
+        for length, count in counts.items()
+        for f in honest_floor(count, seed=length)
+    ]
 
 
 COUNTS = {32: 64, 128: 24, 512: 16, 2048: 4}
@@ -191,14 +189,11 @@ def test_honest_nights_alarm_far_less_often_than_one_in_a_hundred() -> None:
     alarms = 0
     for night in range(200):
         generator = np.random.default_rng([9, night])
-        made = []
-        for length, count in COUNTS.items():
-            for f, noise in zip(
-                generator.lognormal(np.log(0.0012), 0.9, count),
-                generator.lognormal(0, 0.5, count),
-                strict=True,
-            ):
-                made.append(Row(length, float(f * noise), float(f)))
+        made = [
+            Row(length, float(f * generator.lognormal(0, 0.5)), float(f))
+            for length, count in COUNTS.items()
+            for f in generator.lognormal(np.log(0.0012), 0.9, count)
+        ]
         curve = trace(made, list(COUNTS), generator)
         changed = [b for b in curve.buckets if b.night.state in (State.CHANGED, State.WORSE)]
         alarms += bool(changed) or curve.below.state is not State.OK

@@ -60,7 +60,7 @@ def test_two_cuts_are_no_cut() -> None:
 
 def test_evidence_holds_at_most_64_ids() -> None:
     long = list(range(1000))
-    comparison = compare(long, long[:500] + [7] + long[501:], None)
+    comparison = compare(long, [*long[:500], 7, *long[501:]], None)
 
     assert len(comparison.expected_window) + len(comparison.used_window) <= 64
     assert 500 in comparison.expected_window
