@@ -5,6 +5,8 @@ BIN := .venv/bin
 CONSTRAINED := -c requirements/constraints.txt
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# As the command line sets it: see ringtrue/cli.py.
+export OMP_WAIT_POLICY := PASSIVE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check engines bench wheel

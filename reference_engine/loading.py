@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from reference_engine.codec import TokenCodec
+from reference_engine.gguf_once import read_once
 from reference_engine.names import ModelName
 from reference_engine.pre_tokenizers import apply_pre_tokenizer, named_pre_tokenizer
 from reference_engine.sources import Source, find_source
@@ -141,16 +143,20 @@ def load_variant(
 
 
 def _from_files(source: Source) -> tuple[PreTrainedModel, Any]:
-    options: dict[str, Any] = {"local_files_only": True}
-    if source.gguf_file is not None:
-        options["gguf_file"] = source.gguf_file
-    network = AutoModelForCausalLM.from_pretrained(source.folder, dtype=torch.float32, **options)
-    tokenizer = AutoTokenizer.from_pretrained(source.folder, **options)
-    if source.gguf_file is not None:
-        apply_pre_tokenizer(
-            tokenizer.backend_tokenizer, named_pre_tokenizer(source.folder / source.gguf_file)
-        )
+    if source.gguf_file is None:
+        return _pretrained(source.folder)
+    with read_once() as reader:
+        network, tokenizer = _pretrained(source.folder, gguf_file=source.gguf_file)
+        name = named_pre_tokenizer(reader(str(source.folder / source.gguf_file)))
+    apply_pre_tokenizer(tokenizer.backend_tokenizer, name)
     return network, tokenizer
+
+
+def _pretrained(folder: Path, **options: Any) -> tuple[PreTrainedModel, Any]:
+    network = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, local_files_only=True, **options
+    )
+    return network, AutoTokenizer.from_pretrained(folder, local_files_only=True, **options)
 
 
 def _eos_ids(generation_config: Any, codec: TokenCodec) -> frozenset[int]:

@@ -8,9 +8,8 @@ training. The names are llama.cpp's (``llama_vocab_pre_type``).
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
-from gguf import GGUFReader
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence
 
@@ -19,9 +18,9 @@ _KEY = "tokenizer.ggml.pre"
 _SINGLE_DIGITS = frozenset({"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"})
 
 
-def named_pre_tokenizer(file: Path) -> str | None:
-    """Return the name in a GGUF file's metadata, ``None`` where it has none."""
-    field = GGUFReader(file).get_field(_KEY)
+def named_pre_tokenizer(reader: Any) -> str | None:
+    """Return the name in the metadata of a ``gguf.GGUFReader``'s file, ``None`` where it has none."""
+    field = reader.get_field(_KEY)
     return None if field is None else str(field.contents())
 
 

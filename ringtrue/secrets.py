@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import html
+import re
 from collections.abc import Mapping
-from urllib.parse import quote
 
 from ringtrue.errors import ConfigError, SecretError
 
@@ -18,14 +18,13 @@ class Secret:
     never equal by value and cannot be pickled.
     """
 
-    __slots__ = ("_forms", "_value", "name")
+    __slots__ = ("_spelled", "_value", "name")
 
     def __init__(self, value: str, *, name: str) -> None:
         self._value = value
         self.name = name
-        spellings = {value, json.dumps(value)[1:-1], quote(value, safe="")} if value else set()
-        long_enough = [form for form in spellings if len(form) >= _SHORTEST_MASKED]
-        self._forms = tuple(form.encode() for form in sorted(long_enough, key=len, reverse=True))
+        spelled = "".join(_spellings(character) for character in value).encode()
+        self._spelled = re.compile(spelled) if len(value) >= _SHORTEST_MASKED else None
 
     def reveal(self) -> str:
         """Return the value, for the request header that needs it and nothing else."""
@@ -34,12 +33,10 @@ class Secret:
     def mask(self, data: bytes) -> bytes:
         """Return ``data`` with every spelling of the value overwritten by ``*``, its length unchanged.
 
-        The spellings are the value itself, as a JSON string, and percent-encoded.
+        Each character may be written as itself or as JSON, a URL or HTML escapes it.
         Values under 8 characters are placeholders of open servers and stay.
         """
-        for form in self._forms:
-            data = data.replace(form, b"*" * len(form))
-        return data
+        return data if self._spelled is None else self._spelled.sub(lambda found: b"*" * len(found[0]), data)
 
     def mask_text(self, text: str) -> str:
         """Return ``text`` masked like ``mask``."""
@@ -50,6 +47,13 @@ class Secret:
 
     def __reduce__(self) -> str:
         raise TypeError("a Secret is not pickled")
+
+
+def _spellings(character: str) -> str:
+    """Return a pattern for one character: servers differ in which ones they escape, and how."""
+    backslash = r"\\?" if character in '"\\/' else ""
+    code, entity = f"{ord(character):02x}", re.escape(html.escape(character))
+    return rf"(?:{backslash}{re.escape(character)}|{entity}|\\u00(?i:{code})|%(?i:{code}))"
 
 
 def resolve_secret(reference: str | None, env: Mapping[str, str]) -> Secret | None:

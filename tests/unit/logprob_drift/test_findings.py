@@ -131,5 +131,15 @@ def test_a_session_that_is_neither_clean_nor_gross_leaves_it_open() -> None:
     assert sessions_alike(made, gross=0.05) is None
 
 
+def test_an_honest_session_on_the_high_side_does_not_hide_a_mixture() -> None:
+    made = [
+        Row(32, d, 0.001, session=s)
+        for s, d in (("a", 0.8), ("b", 0.0019), ("c", 0.0008), ("d", 0.001))
+        for _ in range(8)
+    ]
+
+    assert sessions_alike(made, gross=0.05) is False
+
+
 def test_sessions_of_too_few_prompts_say_nothing() -> None:
     assert sessions_alike([Row(32, 0.8, 0.001, session=f"s{i}") for i in range(9)], gross=0.05) is None

@@ -27,7 +27,18 @@ def test_a_secret_cannot_be_pickled() -> None:
         pickle.dumps(secret())
 
 
-@pytest.mark.parametrize("form", [KEY, KEY.replace('"', '\\"'), quote(KEY, safe="")])
+SPELLINGS = {
+    "plain": KEY,
+    "JSON": KEY.replace('"', '\\"'),
+    "JSON of PHP": KEY.replace('"', '\\"').replace("/", "\\/"),
+    "JSON in code points": "".join(f"\\u{ord(character):04X}" for character in KEY),
+    "URL": quote(KEY, safe=""),
+    "path of a URL": quote(KEY).lower(),
+    "HTML": KEY.replace('"', "&quot;"),
+}
+
+
+@pytest.mark.parametrize("form", SPELLINGS.values(), ids=SPELLINGS)
 def test_every_spelling_is_masked_and_lengths_stay(form: str) -> None:
     text = f"key={form}; again {form}"
     masked = secret().mask_text(text)
