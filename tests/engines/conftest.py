@@ -16,6 +16,7 @@ from ringtrue.report import Format, render_verdicts
 from tests.engines import nights, servers, templates
 
 _VERDICTS = pytest.StashKey[list[Verdict]]()
+_CURVES = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_VERDICTS] = []
+    config.stash[_CURVES] = []
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -34,6 +36,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if verdicts:
         terminalreporter.section("verdicts on real engines")
         render_verdicts(verdicts, Format.TABLE, Console(width=160))
+        terminalreporter.section("divergence / noise floor in nats, by prompt length")
+        for line in config.stash[_CURVES]:
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -83,6 +88,12 @@ def spend_night(reference: Reference, pytestconfig: pytest.Config) -> nights.Spe
     def spend(server: servers.Server, folder: Path, plan: nights.Plan) -> nights.Night:
         night = nights.spend_night(server, reference, folder, plan)
         pytestconfig.stash[_VERDICTS].extend(night.verdicts.values())
+        floors = night.curve("kl_floor_mean")
+        curve = (
+            f"{length}: {one.value:.5f} / {floors[length].value:.5f}"
+            for length, one in night.curve("kl_mean").items()
+        )
+        pytestconfig.stash[_CURVES].append(f"{server.name}  {'  '.join(curve)}")
         return night
 
     return spend
