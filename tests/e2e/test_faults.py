@@ -7,13 +7,13 @@ engine, the reference's answers and the noise floor.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import io
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -45,6 +45,24 @@ LATENCY = 0.05  # seconds
 SESSIONS = [f"s{number}" for number in range(8)]  # as evals.asking names them
 HALF = Faults(share=0.5)
 EITHER = {State.CHANGED, State.WORSE}
+DESIGNED = {
+    "endpoint",
+    "model",
+    "check",
+    "verdict",
+    "cause",
+    "alternatives",
+    "since",
+    "metric",
+    "value",
+    "unit",
+    "interval",
+    "n",
+    "detectable_effect",
+    "onset",
+    "reason",
+    "run",
+}
 
 
 def seed_that_splits(faults: Faults) -> int:
@@ -84,9 +102,9 @@ class Night:
     """One cycle over the fleet, its store still open."""
 
     result: CycleResult
-    settings: Settings
     store: Store
-    files: Path
+    database: Path
+    delays: Sequence[float]
 
     def of(self, endpoint: str) -> dict[Check, Verdict]:
         return {verdict.check: verdict for verdict in self.result.verdicts if verdict.endpoint == endpoint}
@@ -96,17 +114,24 @@ class Night:
 
 
 @pytest.fixture(scope="module")
-def night(engine: Engine, reference: LocalReference, tmp_path_factory: pytest.TempPathFactory):
-    files = tmp_path_factory.mktemp("night")
-    with closing(open_store(f"sqlite:///{files}/ringtrue.db", clock=system_clock().now)) as store:
-        result, settings = asyncio.run(spend_night(engine, reference, store))
-        yield Night(result, settings, store, files)
+def night(
+    engine: Engine, reference: LocalReference, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Night]:
+    database = tmp_path_factory.mktemp("night") / "ringtrue.db"
+    delays: list[float] = []
+    with closing(open_store(f"sqlite:///{database}", clock=system_clock().now)) as store:
+        result = asyncio.run(spend_night(engine, reference, store, delays))
+        yield Night(result, store, database, delays)
 
 
 async def spend_night(
-    engine: Engine, reference: LocalReference, store: Store
-) -> tuple[CycleResult, Settings]:
+    engine: Engine, reference: LocalReference, store: Store, delays: list[float]
+) -> CycleResult:
     clock = system_clock()
+
+    async def delay(seconds: float) -> None:
+        delays.append(seconds)
+        await asyncio.sleep(seconds)
 
     def connect_here(spec: EndpointSpec, budget: Budget) -> HttpEndpoint:
         return connect(spec, {}, clock=clock, rng=random.Random(0), budget=budget)  # noqa: S311 - jitter
@@ -115,14 +140,17 @@ async def spend_night(
         addresses = {}
         for name, served in FLEET.items():
             replica = Replica(MODEL, f"{MODEL}@{served.variant}", served.faults, seed=served.seed)
-            app = await asyncio.to_thread(create_app, engine, replica)
+            app = await asyncio.to_thread(create_app, engine, replica, sleep=delay)
             addresses[name] = await stack.enter_async_context(serve_app(app))
-        settings = settings_of(addresses)
         progress = stack.enter_context(progress_on(Console(file=io.StringIO())))
-        result = await run_cycle(
-            settings, store=store, reference=reference, connect=connect_here, clock=clock, progress=progress
+        return await run_cycle(
+            settings_of(addresses),
+            store=store,
+            reference=reference,
+            connect=connect_here,
+            clock=clock,
+            progress=progress,
         )
-    return result, settings
 
 
 def settings_of(addresses: Mapping[str, str]) -> Settings:
@@ -218,5 +246,45 @@ def test_a_fault_of_half_of_the_sessions_is_a_mixture(night: Night) -> None:
     assert half < whole
 
 
-def test_the_latency_that_was_planted_is_in_the_times_that_were_kept(night: Night) -> None:
-    assert min(night.times("slow")) >= LATENCY
+def test_latency_alone_is_no_drift(night: Night) -> None:
+    assert set(night.delays) == {LATENCY}
+    assert len(night.delays) >= sum(count for _, count in BUCKETS)
+    assert night.faults("slow") == {}
+
+
+def test_the_night_as_json_has_every_field_of_every_verdict(night: Night) -> None:
+    report = json.loads(to_json(night.result.verdicts))
+    assert report.keys() == {"schema", "verdicts"}
+    assert report["schema"] == 1
+    assert len(report["verdicts"]) == 4 * len(FLEET)
+    for told, verdict in zip(report["verdicts"], night.result.verdicts, strict=True):
+        assert told.keys() == DESIGNED
+        assert told["reason"] == verdict.reason
+        assert datetime.fromisoformat(told["since"]) == verdict.since
+        assert told["run"] == night.result.run
+    (measured,) = (v for v in report["verdicts"] if (v["endpoint"], v["check"]) == ("int4", "logprobs"))
+    assert (measured["metric"], measured["unit"], measured["n"]) == ("kl", "nats", 68)
+    assert measured["interval"]["level"] == 0.98
+    assert measured["interval"]["low"] < measured["value"] < measured["interval"]["high"]
+    assert 0 < measured["detectable_effect"] < measured["value"]
+
+
+def test_the_shell_is_told_fine_drift_or_unmeasured(night: Night) -> None:
+    assert exit_code(night.result.verdicts) is ExitCode.DRIFT
+    assert exit_code(night.of("honest").values()) is ExitCode.FINE
+    unknown = [v for v in night.of("double_bos").values() if v.verdict is State.UNKNOWN]
+    assert exit_code([*night.of("honest").values(), *unknown]) is ExitCode.UNMEASURED
+
+
+def test_the_store_keeps_the_verdicts_and_no_word_of_a_prompt(
+    night: Night, reference: LocalReference
+) -> None:
+    assert set(night.store.current_verdicts()) == set(night.result.verdicts)
+    kept = b"".join(path.read_bytes() for path in night.database.parent.iterdir())
+    prompts = build_prompts(reference, BUCKETS, seed=0)
+    assert len(prompts) == 68
+    assert night.result.run.encode() in kept
+    for prompt in prompts:
+        content = prompt.messages[0]["content"]
+        middle = len(content) // 2
+        assert content[middle - 16 : middle + 16].encode() not in kept
