@@ -24,7 +24,7 @@ Emit = Callable[[Sequence[Observation]], Awaitable[None]]
 Compared = tuple[LogprobRow, Divergence]
 """A reference row (shape [vocabulary], nats) and an answer's divergence from it."""
 
-_OWN_TOKENS = 4096  # of other IDs than expected, on which the reference is asked again
+_OWN_TOKENS = 16_384  # of other IDs than expected, on which the reference is asked again: bounds its cost
 _DEPARTS = 0.5  # share of equal first choices below which greedy text is another one
 
 

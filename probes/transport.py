@@ -136,4 +136,5 @@ def _reason(error: aiohttp.ClientError) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
         number, said = error.os_error.errno, error.os_error.strerror
         return os.strerror(number) if number is not None and number > 0 else said or str(error.os_error)
-    return str(error) or type(error).__name__
+    said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    return next((line.strip() for line in said.splitlines() if line.strip()), type(error).__name__)
