@@ -101,7 +101,9 @@ def _described(agreement: Agreement) -> str:
 
 def _delta(example: Comparison) -> str:
     by = (example.used or 0) - example.expected
-    return "as many tokens" if by == 0 else f"{abs(by)} tokens {'more' if by > 0 else 'fewer'}"
+    if by == 0:
+        return "as many tokens"
+    return f"{abs(by)} token{'s' if abs(by) > 1 else ''} {'more' if by > 0 else 'fewer'}"
 
 
 def _place(example: Comparison) -> str:

@@ -115,7 +115,7 @@ def test_counts_that_differ_are_prompt_with_what_counts_cannot_exclude() -> None
 
     assert finding.cause is Cause.PROMPT
     assert set(finding.alternatives) == {Cause.CONTEXT, Cause.IDENTITY}
-    assert "1 tokens more" in finding.message
+    assert "1 token more" in finding.message
 
 
 def test_counts_that_stop_growing_are_a_cut() -> None:
