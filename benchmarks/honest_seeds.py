@@ -20,10 +20,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from collector.cycle import run_cycle
-from probes.budget import Budget
+from collector.cycle import over_http, run_cycle
 from probes.clock import system_clock
-from probes.http_endpoint import HttpEndpoint, connect
 from reference_engine.engine import Engine
 from reference_engine.local_reference import LocalReference
 from reference_engine.replica import Replica
@@ -31,7 +29,7 @@ from reference_engine.server import create_app
 from reference_engine.serving import serve_app
 from ringtrue.config import settings_from
 from ringtrue.progress import Lines
-from ringtrue.records import EndpointSpec, State, Verdict
+from ringtrue.records import State, Verdict
 from ringtrue.store import open_store
 
 RESULTS = Path(__file__).parent / "results" / "honest_seeds.json"
@@ -71,14 +69,15 @@ async def night(
         source="benchmark",
     )
     store = await asyncio.to_thread(open_store, settings.store.url, clock=clock.now)
-
-    def connect_here(spec: EndpointSpec, budget: Budget) -> HttpEndpoint:
-        return connect(spec, {}, clock=clock, budget=budget)
-
     try:
         progress = Quiet(Console(stderr=True))
         result = await run_cycle(
-            settings, store=store, reference=reference, connect=connect_here, clock=clock, progress=progress
+            settings,
+            store=store,
+            reference=reference,
+            connect=over_http({}, clock),
+            clock=clock,
+            progress=progress,
         )
     finally:
         store.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from uuid import uuid4
@@ -16,6 +16,7 @@ from collector.night import Night, Recorder
 from collector.spending import budget_for, most_it_can_cost
 from evals.plan import ExaminePlan
 from evals.truth import Truth
+from probes import http_endpoint
 from probes.budget import Budget, render_cost
 from probes.clock import Clock
 from probes.context_curve import build_prompts
@@ -27,6 +28,15 @@ from ringtrue.store import Store
 
 Connect = Callable[[EndpointSpec, Budget], Endpoint]
 """Makes the endpoint a spec describes; it spends from the budget."""
+
+
+def over_http(env: Mapping[str, str], clock: Clock) -> Connect:
+    """Return what connects to endpoints over HTTP, with their keys from ``env``."""
+
+    def connect(spec: EndpointSpec, budget: Budget) -> Endpoint:
+        return http_endpoint.connect(spec, env, clock=clock, budget=budget)
+
+    return connect
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from collector.cycle import run_cycle
+from collector.cycle import over_http, run_cycle
 from collector.planted import PLANTED, Planted
-from probes.budget import Budget
 from probes.clock import system_clock
-from probes.http_endpoint import HttpEndpoint, connect
 from reference_engine.embedded import EMBEDDED_NAME
 from reference_engine.engine import Engine
 from reference_engine.local_reference import LocalReference
@@ -24,7 +22,7 @@ from reference_engine.server import create_app
 from reference_engine.serving import serve_app
 from ringtrue.config import Settings, settings_from
 from ringtrue.progress import ProgressReport, progress_on
-from ringtrue.records import EndpointSpec, Role, Verdict
+from ringtrue.records import Role, Verdict
 from ringtrue.store import open_store
 
 BUCKETS = ((32, 64), (128, 16), (512, 16), (2048, 4))
@@ -70,15 +68,11 @@ class DemoNight:
             settings = self._settings(addresses, folder)
             store = await asyncio.to_thread(open_store, settings.store.url, clock=clock.now)
             stack.callback(store.close)
-
-            def connect_here(spec: EndpointSpec, budget: Budget) -> HttpEndpoint:
-                return connect(spec, os.environ, clock=clock, budget=budget)
-
             result = await run_cycle(
                 settings,
                 store=store,
                 reference=reference,
-                connect=connect_here,
+                connect=over_http(os.environ, clock),
                 clock=clock,
                 progress=progress,
             )

@@ -13,17 +13,15 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from collector.cycle import CycleResult, run_cycle
+from collector.cycle import CycleResult, over_http, run_cycle
 from collector.night import Recorder
-from probes.budget import Budget
 from probes.clock import Clock, system_clock
-from probes.http_endpoint import HttpEndpoint, connect
 from reference_engine.local_reference import open_reference
 from ringtrue.config import Settings
 from ringtrue.exit_codes import ExitCode
 from ringtrue.interchange import ExchangeWriter
 from ringtrue.progress import ProgressReport, progress_on
-from ringtrue.records import EndpointSpec, Verdict
+from ringtrue.records import Verdict
 from ringtrue.store import Store, open_store
 
 
@@ -55,9 +53,6 @@ async def _cycle(
         # Cron, systemd and Kubernetes stop a job by SIGTERM; it ends as Ctrl-C does.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
-    def connect_here(spec: EndpointSpec, budget: Budget) -> HttpEndpoint:
-        return connect(spec, os.environ, clock=clock, budget=budget)
-
     progress.say(f"Loading {settings.reference.model}")
     try:
         async with AsyncExitStack() as stack:
@@ -68,7 +63,7 @@ async def _cycle(
                 settings,
                 store=store,
                 reference=reference,
-                connect=connect_here,
+                connect=over_http(os.environ, clock),
                 clock=clock,
                 progress=progress,
                 recorder=recorder,
