@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from reference_engine.faults import Faults
-from ringtrue.records import Cause, Check, State, Verdict
+from ringtrue.records import DRIFT, Cause, Check, State, Verdict
 
 FAULTY_FROM = 1024  # tokens
 ONSET = 2048  # tokens: the first probed length beyond it
@@ -25,14 +25,14 @@ class Planted:
     what: str
     faults: Faults = field(default_factory=Faults)
     check: Check | None = None
-    states: tuple[State, ...] = ()
+    states: frozenset[State] = frozenset()
     cause: Cause | None = None
     onset: int | None = None
 
     def mismatch(self, verdicts: Sequence[Verdict]) -> str | None:
         """Return what in this replica's verdicts is not what was planted, or ``None``."""
         mine = [verdict for verdict in verdicts if verdict.endpoint == self.name]
-        faulty = [v for v in mine if v.verdict in (State.CHANGED, State.WORSE)]
+        faulty = [v for v in mine if v.verdict in DRIFT]
         if self.check is None:
             wrong = [v for v in mine if v.verdict is not State.OK]
             return self._told(wrong) if wrong or not mine else None
@@ -49,8 +49,6 @@ class Planted:
         return f"{self.name}: planted {wanted}, found {got or 'nothing'}"
 
 
-_EITHER = (State.CHANGED, State.WORSE)
-
 PLANTED = (
     Planted("honest", "bf16", "the model itself, in bf16"),
     Planted(
@@ -58,7 +56,7 @@ PLANTED = (
         "int4+bf16",
         "weights rounded to 4 bits",
         check=Check.LOGPROBS,
-        states=(State.WORSE,),
+        states=frozenset({State.WORSE}),
         cause=Cause.NUMERICS,
     ),
     Planted(
@@ -67,7 +65,7 @@ PLANTED = (
         "the chat template lost its generation prompt",
         Faults(drop_generation_prompt=True),
         Check.TOKENS,
-        _EITHER,
+        DRIFT,
         Cause.PROMPT,
     ),
     Planted(
@@ -76,7 +74,7 @@ PLANTED = (
         f"only the last {FAULTY_FROM:,} tokens of a prompt are read",
         Faults(truncate_context=FAULTY_FROM),
         Check.CONTEXT,
-        _EITHER,
+        DRIFT,
         Cause.CONTEXT,
         ONSET,
     ),
@@ -86,7 +84,7 @@ PLANTED = (
         f"hidden states are wrong beyond position {FAULTY_FROM:,}",
         Faults(corrupt_beyond=FAULTY_FROM),
         Check.CONTEXT,
-        _EITHER,
+        DRIFT,
         Cause.CONTEXT,
         ONSET,
     ),

@@ -18,9 +18,7 @@ from logprob_drift.night import (
     one_bucket,
     pooled,
 )
-from ringtrue.records import State
-
-CHANGED = (State.CHANGED, State.WORSE)
+from ringtrue.records import DRIFT, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class Curve:
     def everywhere(self) -> bool:
         """Whether every bucket that could be judged is beyond the floor."""
         judged = [b for b in self.buckets if b.night.state is not State.UNKNOWN]
-        return bool(judged) and all(b.night.state in CHANGED for b in judged)
+        return bool(judged) and all(b.night.state in DRIFT for b in judged)
 
     @property
     def open(self) -> tuple[Bucket, ...]:
@@ -101,7 +99,7 @@ def _below(
     # Too few for the pool: a bucket may still show a fault on its own, and below an onset
     # clean buckets of their own are as good as a pool of the same size.
     alone = [b for b in buckets if onset is None or b.length < onset]
-    faulty = [b.night for b in alone if b.night.state in CHANGED]
+    faulty = [b.night for b in alone if b.night.state in DRIFT]
     if faulty:
         return faulty[0]
     if onset is not None and d.shape[0] >= BUCKET_NEEDS:
@@ -123,7 +121,7 @@ def _columns(rows: Sequence[Row]) -> tuple[Values, Values]:
 
 def _onset(buckets: Sequence[Bucket]) -> int | None:
     """Return the first faulty length, if a bucket below it is clean and none beyond it is."""
-    faulty = [i for i, bucket in enumerate(buckets) if bucket.night.state in CHANGED]
+    faulty = [i for i, bucket in enumerate(buckets) if bucket.night.state in DRIFT]
     if not faulty:
         return None
     first = faulty[0]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from logprob_drift.context_curve import CHANGED, Bucket, Curve, missing
+from logprob_drift.context_curve import Bucket, Curve, missing
 from logprob_drift.night import GROSS, RATIO, TOLERANCE, Night
 from ringtrue.causes import Divergence, Ids, Symptoms, decide
-from ringtrue.records import Cause, Check, Finding, Party, Severity, State
+from ringtrue.records import DRIFT, Cause, Check, Finding, Party, Severity, State
 
 _SEVERITY = {State.WORSE: Severity.FAIL, State.CHANGED: Severity.WARN}
 
@@ -45,9 +45,9 @@ def _logprobs(endpoint: str, curve: Curve, basis: Basis, symptoms: Symptoms) -> 
     if night.state is State.OK and alone is not None:
         night = alone.night
     cause, alternatives = (
-        _blame(symptoms, Divergence.EVERYWHERE) if night.state in CHANGED else (Cause.UNKNOWN, ())
+        _blame(symptoms, Divergence.EVERYWHERE) if night.state in DRIFT else (Cause.UNKNOWN, ())
     )
-    if night.state in CHANGED and not curve.everywhere:
+    if night.state in DRIFT and not curve.everywhere:
         alternatives = (*alternatives, *(c for c in (Cause.CONTEXT,) if c not in alternatives))
     return _finding(
         endpoint,
@@ -63,7 +63,7 @@ def _bucket_alone(curve: Curve) -> Bucket | None:
     """Return a bucket that is beyond the floor where the pool is not, and no onset explains it."""
     if curve.onset is not None:
         return None
-    return next((b for b in curve.buckets if b.night.state in CHANGED), None)
+    return next((b for b in curve.buckets if b.night.state in DRIFT), None)
 
 
 def _context(endpoint: str, curve: Curve, basis: Basis, symptoms: Symptoms) -> Finding:
@@ -180,7 +180,7 @@ def _finding(
         check=check,
         code=f"{check}.{word if known else 'unmeasured'}",
         severity=_SEVERITY.get(state, Severity.INFO),
-        party=Party.PROVIDER if state in CHANGED else Party.UNKNOWN,
+        party=Party.PROVIDER if state in DRIFT else Party.UNKNOWN,
         cause=cause,
         message=message,
         alternatives=alternatives,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
-from ringtrue.records import State, Verdict
+from ringtrue.records import DRIFT, State, Verdict
+from ringtrue.verdict import loudest
 
 
 class ExitCode(IntEnum):
@@ -20,7 +21,7 @@ class ExitCode(IntEnum):
 
 def exit_code(verdicts: Iterable[Verdict]) -> ExitCode:
     """Return what the verdicts say together. No verdict at all is not fine but unmeasured."""
-    states = {verdict.verdict for verdict in verdicts}
-    if states & {State.CHANGED, State.WORSE}:
+    state = loudest(verdicts)
+    if state in DRIFT:
         return ExitCode.DRIFT
-    return ExitCode.FINE if states == {State.OK} else ExitCode.UNMEASURED
+    return ExitCode.FINE if state is State.OK else ExitCode.UNMEASURED

@@ -50,6 +50,10 @@ class State(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+DRIFT = frozenset({State.CHANGED, State.WORSE})
+"""The states that say something is wrong with an endpoint."""
+
+
 class Cause(StrEnum):
     """The layer to blame (docs/methods.md, "Causes")."""
 

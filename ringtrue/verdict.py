@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from ringtrue.records import Cause, Check, Finding, Severity, State, Verdict
+from ringtrue.records import Check, Finding, Severity, State, Verdict
 
 Previous = Mapping[tuple[str, Check], Verdict]
 """The verdicts in force before this run, by endpoint and check."""
@@ -73,11 +73,6 @@ def _verdict(
     )
 
 
-def loudest(verdicts: Sequence[Verdict]) -> State | None:
+def loudest(verdicts: Iterable[Verdict]) -> State | None:
     """Return the loudest state, or ``None`` for no verdict at all."""
     return max((v.verdict for v in verdicts), key=_LOUDNESS.index, default=None)
-
-
-def faults(verdicts: Sequence[Verdict]) -> tuple[tuple[State, Cause | None], ...]:
-    """Return state and cause of the verdicts that are CHANGED or WORSE, in order."""
-    return tuple((v.verdict, v.cause) for v in verdicts if v.verdict in (State.CHANGED, State.WORSE))
