@@ -24,9 +24,9 @@ from collector.cycle import over_http, run_cycle
 from probes.clock import system_clock
 from reference_engine.engine import Engine
 from reference_engine.local_reference import LocalReference
-from reference_engine.replica import Replica
-from reference_engine.server import create_app
-from reference_engine.serving import serve_app
+from reference_engine.server.app import create_app
+from reference_engine.server.replica import Replica
+from reference_engine.server.serving import serve_app
 from ringtrue.config import settings_from
 from ringtrue.progress import Lines
 from ringtrue.records import State, Verdict

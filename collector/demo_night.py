@@ -14,12 +14,12 @@ from rich.console import Console
 from collector.cycle import over_http, run_cycle
 from collector.planted import PLANTED, Planted
 from probes.clock import system_clock
-from reference_engine.embedded import EMBEDDED_NAME
 from reference_engine.engine import Engine
 from reference_engine.local_reference import LocalReference
-from reference_engine.replica import Replica
-from reference_engine.server import create_app
-from reference_engine.serving import serve_app
+from reference_engine.models.embedded import EMBEDDED_NAME
+from reference_engine.server.app import create_app
+from reference_engine.server.replica import Replica
+from reference_engine.server.serving import serve_app
 from ringtrue.config import Settings, settings_from
 from ringtrue.progress import ProgressReport, progress_on
 from ringtrue.records import Role, Verdict

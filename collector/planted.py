@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from reference_engine.faults import Faults
+from reference_engine.server.faults import Faults
 from ringtrue.records import DRIFT, Cause, Check, State, Verdict
 
 FAULTY_FROM = 1024  # tokens

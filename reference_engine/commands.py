@@ -52,11 +52,11 @@ def serve(
     """Serve a model on an OpenAI-compatible API, with faults if you ask for them."""
     # Only serving needs torch: the command line itself must stay quick.
     from reference_engine.engine import Engine
-    from reference_engine.faults import Faults
-    from reference_engine.names import parse_name
-    from reference_engine.replica import Replica
-    from reference_engine.server import create_app
-    from reference_engine.serving import run_app
+    from reference_engine.models.names import parse_name
+    from reference_engine.server.app import create_app
+    from reference_engine.server.faults import Faults
+    from reference_engine.server.replica import Replica
+    from reference_engine.server.serving import run_app
     from ringtrue.secrets import resolve_secret
 
     replica = Replica(

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from reference_engine.batching import BatchLimits
 from reference_engine.generation import Generation, GenerationSpec, Step, StepDrawer
-from reference_engine.loading import LoadedModel, pick_device
-from reference_engine.names import ModelName, parse_name
+from reference_engine.models.loading import LoadedModel, pick_device
+from reference_engine.models.names import ModelName, parse_name
+from reference_engine.models.shelf import ModelShelf
 from reference_engine.scoring import PromptScores, hidden_states, next_token_logprobs, prompt_scores
-from reference_engine.shelf import ModelShelf
 from reference_engine.stream import StepStream
 from reference_engine.tasks import CallTask, GenerateTask, RowTask
 from reference_engine.worker import EngineCounters, Worker

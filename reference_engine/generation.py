@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from reference_engine.loading import LoadedModel
+from reference_engine.models.loading import LoadedModel
 from reference_engine.sampling import Sampler
 from reference_engine.scoring import PromptScores, hidden_states, last_logprobs, new_cache, prompt_scores
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from reference_engine.engine import Engine
 from reference_engine.jitter import plan_batches
-from reference_engine.loading import LoadedModel
+from reference_engine.models.loading import LoadedModel
 from ringtrue.endpoint import LogprobRow
 from ringtrue.errors import ModelError
 

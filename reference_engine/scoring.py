@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import Cache, DynamicCache
 
 from reference_engine.corruption import corrupted
-from reference_engine.loading import LoadedModel
+from reference_engine.models.loading import LoadedModel
 
 _LONGEST_CHUNK = 8_192  # tokens of a row in one pass; activations grow with it
 _TILE_ELEMENTS = 2**26  # logits held at once: 256 MiB in float32

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from reference_engine.generation import Generation
-from reference_engine.loading import LoadedModel
+from reference_engine.models.loading import LoadedModel
 from reference_engine.stream import StepStream
 from ringtrue.errors import MeasureError, RingtrueError
 

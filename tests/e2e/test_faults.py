@@ -25,11 +25,11 @@ from probes.clock import system_clock
 from probes.context_curve import build_prompts
 from probes.http_endpoint import HttpEndpoint, connect
 from reference_engine.engine import Engine
-from reference_engine.faults import Faults
 from reference_engine.local_reference import LocalReference
-from reference_engine.replica import Replica
-from reference_engine.server import create_app
-from reference_engine.serving import serve_app
+from reference_engine.server.app import create_app
+from reference_engine.server.faults import Faults
+from reference_engine.server.replica import Replica
+from reference_engine.server.serving import serve_app
 from ringtrue.config import Settings, settings_from
 from ringtrue.exit_codes import ExitCode, exit_code
 from ringtrue.progress import progress_on

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from reference_engine.embedded import embedded_file
+from reference_engine.models.embedded import embedded_file
 from ringtrue.endpoint import Reference
 from ringtrue.records import Verdict
 from ringtrue.report import Format, render_verdicts

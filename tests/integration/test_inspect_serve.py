@@ -15,9 +15,9 @@ from probes.http_endpoint import connect
 from probes.inspection import inspect_endpoint
 from probes.runner import run
 from probes.self_test import Scaling
-from reference_engine.replica import Replica
-from reference_engine.server import create_app
-from reference_engine.serving import serve_app
+from reference_engine.server.app import create_app
+from reference_engine.server.replica import Replica
+from reference_engine.server.serving import serve_app
 from ringtrue.exit_codes import ExitCode
 from ringtrue.records import EndpointSpec
 

@@ -10,9 +10,9 @@ import httpx
 import numpy as np
 import pytest
 
-from reference_engine.replica import Replica
-from reference_engine.server import create_app
-from reference_engine.serving import serve_app
+from reference_engine.server.app import create_app
+from reference_engine.server.replica import Replica
+from reference_engine.server.serving import serve_app
 from ringtrue.errors import UsageError
 from ringtrue.secrets import Secret
 

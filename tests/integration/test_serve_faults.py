@@ -8,10 +8,10 @@ import httpx
 import numpy as np
 import pytest
 
-from reference_engine.faults import Faults
-from reference_engine.replica import Replica
-from reference_engine.server import create_app
-from reference_engine.serving import serve_app
+from reference_engine.server.app import create_app
+from reference_engine.server.faults import Faults
+from reference_engine.server.replica import Replica
+from reference_engine.server.serving import serve_app
 from ringtrue.errors import ModelError
 
 MODEL = "smollm2"

@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from reference_engine.codec import TokenCodec
+from reference_engine.models.codec import TokenCodec
 
 DEFAULT_SYSTEM_TEMPLATE = (
     "{% if messages[0].role != 'system' %}<s>system\nBe kind.</s>{% endif %}"

@@ -5,8 +5,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from reference_engine.embedded import embedded_file
-from reference_engine.loading import _quiet
+from reference_engine.models.embedded import embedded_file
+from reference_engine.models.loading import _quiet
 from reference_engine.scoring import next_token_logprobs
 
 TOLERANCE = 2e-4  # nats, between float32 calls of different shape

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from reference_engine.api_errors import ApiError
+from reference_engine.server.api_errors import ApiError
 
 Result = TypeVar("Result")
 

@@ -3,7 +3,7 @@ from importlib.machinery import ModuleSpec
 
 import pytest
 
-from reference_engine import embedded
+from reference_engine.models import embedded
 from ringtrue.errors import ModelError
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from reference_engine.quantize import round_to_nearest
+from reference_engine.models.rounding import round_to_nearest
 from ringtrue.errors import ModelError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from reference_engine.names import ModelName
+    from reference_engine.models.names import ModelName
 
 TORCH_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 _LEAST_LINEAR_SHARE = 0.9

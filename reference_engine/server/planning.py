@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reference_engine.answering import Prompt
-from reference_engine.api_errors import ApiError
-from reference_engine.bodies import ChatBody, CompletionBody, GenerationBody, TokenizeBody
 from reference_engine.generation import GenerationSpec
-from reference_engine.prompting import chat_ids, completion_ids, cut_context
-from reference_engine.replica import Treatment
+from reference_engine.server.answering import Prompt
+from reference_engine.server.api_errors import ApiError
+from reference_engine.server.bodies import ChatBody, CompletionBody, GenerationBody, TokenizeBody
+from reference_engine.server.prompting import chat_ids, completion_ids, cut_context
+from reference_engine.server.replica import Treatment
 
 DrawSeed = Callable[[], int]
 

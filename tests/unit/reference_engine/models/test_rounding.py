@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_engine.quantize import round_to_nearest
+from reference_engine.models.rounding import round_to_nearest
 
 
 def _weight(rows: int, columns: int, seed: int = 0) -> torch.Tensor:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from reference_engine.codec import TokenCodec
 from reference_engine.generation import Step
+from reference_engine.models.codec import TokenCodec
 from reference_engine.scoring import PromptScores
 
 Alternatives = Iterable[tuple[int, float]]

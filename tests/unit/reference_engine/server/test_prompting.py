@@ -1,9 +1,9 @@
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from reference_engine.codec import TokenCodec
-from reference_engine.faults import Faults
-from reference_engine.prompting import chat_ids, completion_ids, cut_context, require_breakable
+from reference_engine.models.codec import TokenCodec
+from reference_engine.server.faults import Faults
+from reference_engine.server.prompting import chat_ids, completion_ids, cut_context, require_breakable
 from ringtrue.errors import ModelError
 
 CHAT = [{"role": "user", "content": "hi"}]

@@ -1,8 +1,8 @@
 import orjson
 import pytest
 
-from reference_engine.api_errors import ApiError
-from reference_engine.bodies import ChatBody, CompletionBody, parse_body
+from reference_engine.server.api_errors import ApiError
+from reference_engine.server.bodies import ChatBody, CompletionBody, parse_body
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 

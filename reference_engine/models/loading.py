@@ -21,12 +21,12 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from reference_engine.codec import TokenCodec
-from reference_engine.gguf_once import read_once
-from reference_engine.names import ModelName
-from reference_engine.pre_tokenizers import apply_pre_tokenizer, named_pre_tokenizer
-from reference_engine.sources import Source, find_source
-from reference_engine.variants import TORCH_DTYPES, cast, decoder_layers, rounded
+from reference_engine.models.codec import TokenCodec
+from reference_engine.models.gguf_once import read_once
+from reference_engine.models.names import ModelName
+from reference_engine.models.pre_tokenizers import apply_pre_tokenizer, named_pre_tokenizer
+from reference_engine.models.sources import Source, find_source
+from reference_engine.models.variants import TORCH_DTYPES, cast, decoder_layers, rounded
 from ringtrue.errors import ModelError
 
 

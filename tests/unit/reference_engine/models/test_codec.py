@@ -2,7 +2,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers
 from transformers import PreTrainedTokenizerFast
 
-from reference_engine.codec import TokenCodec
+from reference_engine.models.codec import TokenCodec
 from ringtrue.errors import ModelError
 
 TEXTS = ["hello", "héllo wörld", "中文🎉\u200d", "a\r\n\t  b", "\x00\x7f", "1234567"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from reference_engine.loading import LoadedModel, load_base, load_variant
-from reference_engine.names import ModelName
+from reference_engine.models.loading import LoadedModel, load_base, load_variant
+from reference_engine.models.names import ModelName
 
 
 class ModelShelf:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_engine.text import TextAssembler
+from reference_engine.server.text import TextAssembler
 
 
 def _feed(codec, text: str, stops: list[str]) -> tuple[list[str], TextAssembler]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 
-from reference_engine.codec import TokenCodec
+from reference_engine.models.codec import TokenCodec
 
 
 class TextAssembler:

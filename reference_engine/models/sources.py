@@ -9,7 +9,7 @@ from pathlib import Path
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-from reference_engine.embedded import EMBEDDED_NAME, embedded_file
+from reference_engine.models.embedded import EMBEDDED_NAME, embedded_file
 from ringtrue.errors import ModelError
 
 _WEIGHTS = "*.safetensors"

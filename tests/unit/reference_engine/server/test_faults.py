@@ -1,6 +1,6 @@
 import pytest
 
-from reference_engine.faults import Faults
+from reference_engine.server.faults import Faults
 from ringtrue.errors import ConfigError
 
 SESSIONS = [f"session-{i}" for i in range(2_000)]

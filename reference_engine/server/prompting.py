@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reference_engine.codec import TokenCodec
-from reference_engine.faults import Faults
+from reference_engine.models.codec import TokenCodec
+from reference_engine.server.faults import Faults
 from ringtrue.errors import ModelError
 
 Messages = Sequence[Mapping[str, Any]]

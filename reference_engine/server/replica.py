@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from reference_engine.engine import Engine
-from reference_engine.faults import Faults
-from reference_engine.loading import LoadedModel
-from reference_engine.names import parse_name
+from reference_engine.models.loading import LoadedModel
+from reference_engine.models.names import parse_name
+from reference_engine.server.faults import Faults
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import torch
 from transformers import LlamaForCausalLM
 
 from reference_engine.engine import Engine
-from reference_engine.quantize import round_to_nearest
-from reference_engine.sources import find_source
-from reference_engine.variants import decoder_layers
+from reference_engine.models.rounding import round_to_nearest
+from reference_engine.models.sources import find_source
+from reference_engine.models.variants import decoder_layers
 from ringtrue.errors import ModelError
 
 

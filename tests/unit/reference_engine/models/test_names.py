@@ -1,6 +1,6 @@
 import pytest
 
-from reference_engine.names import ModelName, Variant, parse_name
+from reference_engine.models.names import ModelName, Variant, parse_name
 from ringtrue.errors import ModelError
 
 

@@ -18,15 +18,15 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from reference_engine.answering import Prompt, generate_answer, generate_pieces
-from reference_engine.answers import ChatShape, CompletionShape, Envelope, usage
-from reference_engine.api_errors import ApiError, as_api_error, error_handlers, json_response
-from reference_engine.bodies import ChatBody, CompletionBody, GenerationBody, TokenizeBody, parse_body
-from reference_engine.disconnect import unless_disconnected
 from reference_engine.engine import Engine
-from reference_engine.planning import plan_chat, plan_completion, tokenized
-from reference_engine.prompting import require_breakable
-from reference_engine.replica import Replica, Sessions, Treatment
+from reference_engine.server.answering import Prompt, generate_answer, generate_pieces
+from reference_engine.server.answers import ChatShape, CompletionShape, Envelope, usage
+from reference_engine.server.api_errors import ApiError, as_api_error, error_handlers, json_response
+from reference_engine.server.bodies import ChatBody, CompletionBody, GenerationBody, TokenizeBody, parse_body
+from reference_engine.server.disconnect import unless_disconnected
+from reference_engine.server.planning import plan_chat, plan_completion, tokenized
+from reference_engine.server.prompting import require_breakable
+from reference_engine.server.replica import Replica, Sessions, Treatment
 from ringtrue.errors import RingtrueError
 from ringtrue.secrets import Secret
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 import orjson
 from pydantic import BaseModel, BeforeValidator, Field, StrictInt, StrictStr, ValidationError
 
-from reference_engine.api_errors import ApiError
+from reference_engine.server.api_errors import ApiError
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),

@@ -3,10 +3,10 @@ from gguf import GGUFReader
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
-from reference_engine.embedded import embedded_file
-from reference_engine.gguf_once import read_once
 from reference_engine.local_reference import LocalReference
-from reference_engine.pre_tokenizers import apply_pre_tokenizer, named_pre_tokenizer
+from reference_engine.models.embedded import embedded_file
+from reference_engine.models.gguf_once import read_once
+from reference_engine.models.pre_tokenizers import apply_pre_tokenizer, named_pre_tokenizer
 
 
 def test_the_embedded_file_names_its_split() -> None:

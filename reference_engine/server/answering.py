@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from reference_engine.engine import Engine
 from reference_engine.generation import GenerationSpec, Step
-from reference_engine.replica import Treatment
 from reference_engine.scoring import PromptScores
-from reference_engine.text import TextAssembler
+from reference_engine.server.replica import Treatment
+from reference_engine.server.text import TextAssembler
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reference_engine.answering import Answer, Piece, Prompt
-from reference_engine.bodies import ChatBody, CompletionBody, GenerationBody
-from reference_engine.logprob_shapes import TokenNames, chat_logprobs, completion_logprobs, prompt_logprobs
+from reference_engine.server.answering import Answer, Piece, Prompt
+from reference_engine.server.bodies import ChatBody, CompletionBody, GenerationBody
+from reference_engine.server.logprob_shapes import (
+    TokenNames,
+    chat_logprobs,
+    completion_logprobs,
+    prompt_logprobs,
+)
 
 
 @dataclass(frozen=True, slots=True)

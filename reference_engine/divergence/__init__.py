@@ -1,0 +1,1 @@
+"""How far two distributions over the whole vocabulary are apart, position by position."""

@@ -1,0 +1,1 @@
+"""Where a candidate's loss comes from: divergence by layer and by module."""
