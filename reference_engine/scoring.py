@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import Cache, DynamicCache
+from transformers import Cache
 
 from reference_engine.corruption import corrupted
 from reference_engine.models.loading import LoadedModel
@@ -47,7 +47,7 @@ class PromptScores:
 
 def new_cache(model: LoadedModel) -> Cache:
     """Return an empty key-value cache for one call sequence."""
-    return DynamicCache(config=model.network.config)
+    return model.new_cache()
 
 
 def hidden_states(
@@ -66,7 +66,7 @@ def hidden_states(
     """
     width = ids.shape[1]
     cuts = sorted({0, width, *splits, *range(_LONGEST_CHUNK, width, _LONGEST_CHUNK)})
-    if cache is None and len(cuts) > 2:
+    if cache is None and (len(cuts) > 2 or model.needs_cache):
         cache = new_cache(model)
     chunks = []
     for start, stop in pairwise(cuts):

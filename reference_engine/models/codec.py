@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,26 @@ class TokenCodec:
         """The ID that ends an answer by the tokenizer's word."""
         token_id = self._tokenizer.eos_token_id
         return token_id if isinstance(token_id, int) else None
+
+    def tokens(self) -> dict[int, str]:
+        """The token behind every ID that the tokenizer knows, as its file spells it."""
+        return {token_id: token for token, token_id in self._tokenizer.get_vocab().items()}
+
+    def vocabulary_hash(self) -> str:
+        """The sha256 of the map from token to ID, as 64 hex digits.
+
+        Equal for two tokenizers that give every ID the same meaning, however
+        their files are laid out.
+        """
+        return hashlib.sha256(json.dumps(sorted(self.tokens().items())).encode()).hexdigest()
+
+    def template_hash(self) -> str | None:
+        """The sha256 of the chat template's text, as 64 hex digits; ``None`` if the model has none."""
+        template = self._tokenizer.chat_template
+        if not template:
+            return None
+        text = template if isinstance(template, str) else json.dumps(template, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def is_special(self, token_id: int) -> bool:
         """Whether the ID is a control token, which answers do not show."""

@@ -3,44 +3,43 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import struct
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-    modeling_gguf_pytorch_utils,
-)
-from transformers.utils import logging as transformers_logging
+from transformers import PreTrainedTokenizerFast
 
+from reference_engine.models.caches import new_cache
 from reference_engine.models.codec import TokenCodec
-from reference_engine.models.gguf_once import read_once
+from reference_engine.models.memory import enough_memory, is_out_of_memory
 from reference_engine.models.names import ModelName
-from reference_engine.models.pre_tokenizers import apply_pre_tokenizer, named_pre_tokenizer
+from reference_engine.models.quiet import quiet_transformers
+from reference_engine.models.reading import read_model
 from reference_engine.models.sources import Source, find_source
 from reference_engine.models.variants import TORCH_DTYPES, cast, decoder_layers, rounded
 from ringtrue.errors import ModelError
+
+if TYPE_CHECKING:
+    # Imported while a model loads, where its noise is kept off the terminal.
+    from transformers import DynamicCache, PreTrainedModel
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
     """One variant of one model, ready to run. Only the engine thread calls ``network``.
 
-    ``fingerprint`` hashes weights, tokenizer, template and variant (64 hex
-    digits). Lengths are in tokens.
+    ``weights_hash`` hashes the weight files and the variant, ``fingerprint``
+    also configuration, tokenizer and template (64 hex digits each). Lengths
+    are in tokens.
     """
 
     name: ModelName
     network: PreTrainedModel
     codec: TokenCodec
+    weights_hash: str
     fingerprint: str
     context_length: int
     vocabulary_size: int
@@ -52,13 +51,41 @@ class LoadedModel:
         return decoder_layers(self.network)
 
     @property
+    def tokenizer_hash(self) -> str:
+        """The sha256 of the map from token to ID, as 64 hex digits."""
+        return self.codec.vocabulary_hash()
+
+    @property
+    def template_hash(self) -> str | None:
+        """The sha256 of the chat template, as 64 hex digits; ``None`` if the model has none."""
+        return self.codec.template_hash()
+
+    @property
+    def needs_cache(self) -> bool:
+        """Whether every pass must be given a cache, because keys and values are rounded in it."""
+        return self.name.rounds_cache
+
+    def new_cache(self, layers: Collection[int] | None = None) -> DynamicCache:
+        """Return an empty key-value cache for one sequence or batch of calls.
+
+        It rounds keys and values as the name says, of the decoder layers in
+        ``layers`` alone where they are given.
+        """
+        chosen = range(len(self.layers)) if layers is None else layers
+        kinds = {layer: kind for layer in chosen if (kind := self.name.cache(layer)) is not None}
+        return new_cache(self.network.config, kinds)
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return self.network.device
 
     def body(self, ids: Tensor, **options: Any) -> Any:
         """Run all below the head on ``ids`` [batch, tokens]; ``last_hidden_state`` has a row a token."""
-        return self.network.base_model(input_ids=ids, **options)
+        network: Any = self.network
+        base = network.base_model
+        # Some classes (Llama 4) name a prefix that they do not have, and are their own base.
+        return (network.model if base is network else base)(input_ids=ids, **options)
 
     def head(self, hidden: Tensor) -> Tensor:
         """Return the logits [..., vocabulary] of hidden states [..., hidden], as the whole model does."""
@@ -96,29 +123,17 @@ def load_base(base: str, device: torch.device) -> LoadedModel:
     Raises:
         ModelError: it is not found, cannot be read, has no fast tokenizer, or
             computes its logits in a way that ``LoadedModel.head`` does not know.
+        MeasureError: memory ran out.
     """
     source = find_source(base)
-    try:
-        with _quiet(), torch.device("cpu"):
-            network, tokenizer = _from_files(source)
-    except (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError) as error:
-        raise ModelError(f"the model cannot be loaded: {error}", where=base) from error
-    if not isinstance(tokenizer, PreTrainedTokenizerFast):
-        raise ModelError("the model has no fast tokenizer (tokenizer.json)", where=base)
-    module: nn.Module = network
-    module.eval().requires_grad_(requires_grad=False).to(device)
-    codec = TokenCodec(tokenizer)
-    config = network.config.get_text_config()
-    loaded = LoadedModel(
-        name=ModelName(base),
-        network=network,
-        codec=codec,
-        fingerprint=source.fingerprint(),
-        context_length=config.max_position_embeddings,
-        vocabulary_size=config.vocab_size,
-        eos_ids=_eos_ids(network.generation_config, codec),
-    )
-    _require_known_head(loaded)
+    with enough_memory(base):
+        network, tokenizer = _read(source, base)
+        if not isinstance(tokenizer, PreTrainedTokenizerFast):
+            raise ModelError("the model has no fast tokenizer (tokenizer.json)", where=base)
+        module: nn.Module = network
+        module.eval().requires_grad_(requires_grad=False).to(device)
+        loaded = _described(base, source, network, TokenCodec(tokenizer))
+        _require_known_head(loaded)
     return loaded
 
 
@@ -127,36 +142,73 @@ def load_variant(
 ) -> LoadedModel:
     """Build the variant ``name`` of ``exact``, the same base in float32.
 
-    ``load`` gives the unrounded model of the same dtype, with which a rounded
-    one shares every weight it does not round.
+    ``load`` gives the models whose weights it shares: one that only rounds its
+    cache has the network of the one that does not, and one with rounded
+    weights shares every weight it does not round with the unrounded model of
+    the same dtype.
 
     Raises:
-        ModelError: as ``variants.rounded``.
+        ModelError: it names a layer that is not there, or as ``variants.rounded``.
+        MeasureError: memory ran out.
     """
-    if name == name.exact:
-        network = cast(exact.network, TORCH_DTYPES[name.dtype])
-    else:
-        network = rounded(exact.network, load(name.exact).network, name)
+    count = len(exact.layers)
+    missing = sorted(layer for layer in name.layers if layer >= count)
+    if missing:
+        raise ModelError(
+            f"the model has no layer {missing[0]}",
+            where=str(name),
+            remedy=f"Layers count from 0 to {count - 1}",
+        )
+    with enough_memory(str(name)):
+        network = _variant_network(exact, name, load)
     variants = str(name).removeprefix(name.base)
-    fingerprint = hashlib.sha256((exact.fingerprint + variants).encode()).hexdigest()
-    return replace(exact, name=name, network=network, fingerprint=fingerprint)
-
-
-def _from_files(source: Source) -> tuple[PreTrainedModel, Any]:
-    if source.gguf_file is None:
-        return _pretrained(source.folder)
-    with read_once() as reader:
-        network, tokenizer = _pretrained(source.folder, gguf_file=source.gguf_file)
-        name = named_pre_tokenizer(reader(str(source.folder / source.gguf_file)))
-    apply_pre_tokenizer(tokenizer.backend_tokenizer, name)
-    return network, tokenizer
-
-
-def _pretrained(folder: Path, **options: Any) -> tuple[PreTrainedModel, Any]:
-    network = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float32, local_files_only=True, **options
+    return replace(
+        exact,
+        name=name,
+        network=network,
+        weights_hash=_hash_text(exact.weights_hash + variants),
+        fingerprint=_hash_text(exact.fingerprint + variants),
     )
-    return network, AutoTokenizer.from_pretrained(folder, local_files_only=True, **options)
+
+
+def _read(source: Source, base: str) -> tuple[PreTrainedModel, Any]:
+    try:
+        with quiet_transformers(), torch.device("cpu"):
+            return read_model(source, base)
+    # The readers walk into a damaged file until something does not fit: any of these may say so.
+    except (OSError, ValueError, ImportError, LookupError, RuntimeError, struct.error) as error:
+        if is_out_of_memory(error):
+            raise
+        raise ModelError(f"the model cannot be loaded: {error}", where=base) from error
+
+
+def _variant_network(
+    exact: LoadedModel, name: ModelName, load: Callable[[ModelName], LoadedModel]
+) -> PreTrainedModel:
+    if name.rounds_cache:
+        return load(name.without_cache).network
+    if name == name.exact:
+        return cast(exact.network, TORCH_DTYPES[name.dtype])
+    return rounded(exact.network, load(name.exact).network, name)
+
+
+def _described(base: str, source: Source, network: PreTrainedModel, codec: TokenCodec) -> LoadedModel:
+    weights_hash = source.weights_hash()
+    config = network.config.get_text_config()
+    return LoadedModel(
+        name=ModelName(base),
+        network=network,
+        codec=codec,
+        weights_hash=weights_hash,
+        fingerprint=source.fingerprint(weights_hash),
+        context_length=config.max_position_embeddings,
+        vocabulary_size=config.vocab_size,
+        eos_ids=_eos_ids(network.generation_config, codec),
+    )
+
+
+def _hash_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _eos_ids(generation_config: Any, codec: TokenCodec) -> frozenset[int]:
@@ -170,28 +222,9 @@ def _require_known_head(model: LoadedModel) -> None:
     with torch.inference_mode():
         ours = model.head(model.body(ids, use_cache=False).last_hidden_state)
         theirs = model.network(input_ids=ids, use_cache=False).logits
-    if not torch.equal(ours, theirs):
+    # Broken weights are for whoever runs them to locate: here NaN equals NaN.
+    if not torch.equal(ours.nan_to_num(), theirs.nan_to_num()):
         raise ModelError(
             "the architecture transforms its logits in a way the reference engine does not know",
             where=type(model.network).__name__,
         )
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers' progress bars off the terminal while a model loads."""
-
-    def plain(iterable: Iterable[Any], **_: Any) -> Iterable[Any]:
-        return iterable
-
-    bars: Any = transformers_logging
-    gguf_reader: Any = modeling_gguf_pytorch_utils  # takes tqdm directly and has no switch of its own
-    shown, tqdm = bars.is_progress_bar_enabled(), gguf_reader.tqdm
-    bars.disable_progress_bar()
-    gguf_reader.tqdm = plain
-    try:
-        yield
-    finally:
-        gguf_reader.tqdm = tqdm
-        if shown:
-            bars.enable_progress_bar()

@@ -6,29 +6,33 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from reference_engine.models.kinds import CACHES, DEFAULT_GROUP, DTYPES, INTEGERS, ROUNDINGS, WEIGHTS
 from ringtrue.errors import ModelError
 
-DTYPES = ("fp32", "bf16", "fp16")
-WEIGHTS = {"int8": 8, "int4": 4, "int3": 3}
-
-_VARIANT = re.compile(r"(?P<kind>[^:]*)(?::layers=(?P<layers>\d+(?:,\d+)*))?")
+_OPTIONS = {"group": re.compile(r"[1-9]\d*"), "layers": re.compile(r"\d+(?:,\d+)*")}
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One departure from the base: a compute dtype, or rounded weights.
+    """One departure from the base: a compute dtype, rounded weights, or a rounded key-value cache.
 
-    ``layers`` limits rounded weights to these decoder layers, counted from 0;
-    ``None`` means all of them.
+    ``layers`` limits a rounding to these decoder layers, counted from 0;
+    ``None`` means all of them. ``group`` is how many weights of an integer
+    kind share a scale; ``None`` means 32.
     """
 
     kind: str
     layers: tuple[int, ...] | None = None
+    group: int | None = None
+
+    def covers(self, layer: int) -> bool:
+        """Whether the variant changes this decoder layer."""
+        return self.layers is None or layer in self.layers
 
     def __str__(self) -> str:
-        if self.layers is None:
-            return self.kind
-        return f"{self.kind}:layers={','.join(map(str, self.layers))}"
+        group = f":group={self.group}" if self.group is not None else ""
+        layers = f":layers={','.join(map(str, self.layers))}" if self.layers is not None else ""
+        return f"{self.kind}{group}{layers}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +50,24 @@ class ModelName:
         """The dtype weights are held and computed in: one of ``DTYPES``, ``fp32`` unless named."""
         return next((v.kind for v in reversed(self.variants) if v.kind in DTYPES), "fp32")
 
-    def bits(self, layer: int) -> int | None:
-        """Return the bits that the weights of a decoder layer are rounded to, ``None`` for exact weights."""
-        for variant in reversed(self.variants):
-            if variant.kind in WEIGHTS and (variant.layers is None or layer in variant.layers):
-                return WEIGHTS[variant.kind]
-        return None
+    def weights(self, layer: int) -> Variant | None:
+        """Return how the weights of a decoder layer are rounded, ``None`` for exact weights."""
+        return self._last(WEIGHTS, layer)
+
+    def cache(self, layer: int) -> str | None:
+        """Return how the keys and values of a decoder layer are rounded, ``None`` for exact ones."""
+        found = self._last(CACHES, layer)
+        return found.kind if found else None
+
+    @property
+    def whole_weights(self) -> Variant | None:
+        """The last rounding of weights that is not limited to some layers."""
+        return next((v for v in reversed(self.variants) if v.kind in WEIGHTS and v.layers is None), None)
+
+    @property
+    def rounds_cache(self) -> bool:
+        """Whether keys and values of any layer are rounded."""
+        return any(v.kind in CACHES for v in self.variants)
 
     @property
     def layers(self) -> frozenset[int]:
@@ -60,11 +76,22 @@ class ModelName:
 
     @property
     def exact(self) -> ModelName:
-        """The same model in the same dtype with its weights unrounded."""
+        """The same model in the same dtype with nothing rounded."""
         return self.with_dtype(self.dtype, keep=())
 
-    def with_dtype(self, dtype: str, *, keep: Collection[str] = tuple(WEIGHTS)) -> ModelName:
-        """Return the name in another dtype, with the rounded weights whose kind is in ``keep``.
+    @property
+    def without_cache(self) -> ModelName:
+        """The same model with exact keys and values: another name for the same weights."""
+        return self.with_dtype(self.dtype, keep=WEIGHTS)
+
+    @property
+    def canonical(self) -> ModelName:
+        """One spelling for all names of a model: weights, cache, dtype, whose order changes nothing."""
+        kept = tuple(v for kinds in (WEIGHTS, CACHES) for v in self.variants if v.kind in kinds)
+        return replace(self, variants=(*kept, *self.with_dtype(self.dtype, keep=()).variants))
+
+    def with_dtype(self, dtype: str, *, keep: Collection[str] = ROUNDINGS) -> ModelName:
+        """Return the name in another dtype, with the roundings whose kind is in ``keep``.
 
         Raises:
             ModelError: there is no such dtype.
@@ -74,6 +101,9 @@ class ModelName:
         rounded = tuple(v for v in self.variants if v.kind in keep)
         return replace(self, variants=rounded if dtype == "fp32" else (*rounded, Variant(dtype)))
 
+    def _last(self, kinds: Collection[str], layer: int) -> Variant | None:
+        return next((v for v in reversed(self.variants) if v.kind in kinds and v.covers(layer)), None)
+
     def __str__(self) -> str:
         return f"{self.base}@{'+'.join(map(str, self.variants))}" if self.variants else self.base
 
@@ -82,7 +112,8 @@ def parse_name(text: str) -> ModelName:
     """Return the model that ``text`` names.
 
     Raises:
-        ModelError: the name is empty or a variant does not exist; the remedy lists those that do.
+        ModelError: the name is empty, or a variant or one of its options does
+            not exist; the remedy lists those that do.
     """
     base, at, tail = text.rpartition("@")
     if not at:
@@ -97,21 +128,42 @@ def parse_name(text: str) -> ModelName:
 
 
 def _parse_variant(part: str, name: str) -> Variant:
-    match = _VARIANT.fullmatch(part)
-    kind = match["kind"] if match else part
-    if match is None or (kind not in DTYPES and kind not in WEIGHTS):
+    written, *pairs = part.split(":")
+    kind = written.lower()
+    if kind not in DTYPES and kind not in ROUNDINGS:
+        raise _unknown(part, name)
+    options = _parse_options(pairs, part, name)
+    if options and kind in DTYPES:
         raise ModelError(
-            f"there is no model variant {part!r}",
+            f"the dtype {kind} applies to the whole model and takes no {' or '.join(options)}",
             where=repr(name),
-            remedy=f"Variants are {', '.join((*DTYPES, *WEIGHTS))}; "
-            "the int ones take layers, for example int3:layers=7,12",
+            remedy=f"Write {kind} alone, and layers after a rounding, for example int4:layers=3",
         )
-    if match["layers"] is None:
-        return Variant(kind)
-    if kind in DTYPES:
+    if "group" in options and kind not in INTEGERS:
         raise ModelError(
-            f"the dtype {kind} applies to the whole model and takes no layers",
+            f"{kind} takes no group",
             where=repr(name),
-            remedy=f"Write {kind} alone, and layers after int8, int4 or int3",
+            remedy=f"Only {', '.join(INTEGERS)} have a group size to choose, for example int4:group=128",
         )
-    return Variant(kind, tuple(int(layer) for layer in match["layers"].split(",")))
+    group = int(options.get("group", DEFAULT_GROUP))
+    layers = tuple(int(layer) for layer in options["layers"].split(",")) if "layers" in options else None
+    return Variant(kind, layers, group if group != DEFAULT_GROUP else None)
+
+
+def _parse_options(pairs: list[str], part: str, name: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if key not in _OPTIONS or key in options or not _OPTIONS[key].fullmatch(value):
+            raise _unknown(part, name)
+        options[key] = value
+    return options
+
+
+def _unknown(part: str, name: str) -> ModelError:
+    return ModelError(
+        f"there is no model variant {part!r}",
+        where=repr(name),
+        remedy=f"Variants are {', '.join((*DTYPES, *ROUNDINGS))}; those that round take layers, "
+        "the int ones a group size too, for example int3:group=64:layers=7,12",
+    )

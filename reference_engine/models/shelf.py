@@ -21,8 +21,7 @@ class ModelShelf:
         Raises:
             ModelError: it cannot be found, loaded or built.
         """
-        # The order of dtype and rounding does not matter to the weights, so one spelling stands for all.
-        name = name.with_dtype(name.dtype)
+        name = name.canonical
         if name not in self._models:
             if name.variants:
                 model = load_variant(self.get(ModelName(name.base)), name, self.get)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,13 @@ from reference_engine.models.embedded import EMBEDDED_NAME, embedded_file
 from ringtrue.errors import ModelError
 
 _WEIGHTS = "*.safetensors"
-_TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja")
+_OTHER_FILES = (
+    "config.json",
+    "tokenizer.json",
+    "tokenizer.model",
+    "tokenizer_config.json",
+    "chat_template.jinja",
+)
 _DOWNLOAD = [_WEIGHTS, "*.json", "*.model", "*.jinja", "*.txt"]
 
 
@@ -24,22 +31,34 @@ class Source:
     folder: Path
     gguf_file: str | None = None
 
-    def fingerprint(self) -> str:
-        """Return the sha256 over the files with weights, tokenizer and template, as 64 hex digits.
-
-        A GGUF file holds all three.
-        """
-        digest = hashlib.sha256()
-        for file in self._files():
-            with file.open("rb") as stream:
-                digest.update(file.name.encode() + b"\0" + hashlib.file_digest(stream, "sha256").digest())
-        return digest.hexdigest()
-
-    def _files(self) -> list[Path]:
+    @property
+    def weight_files(self) -> list[Path]:
+        """The files that hold the weights, in the order of their names."""
         if self.gguf_file is not None:
             return [self.folder / self.gguf_file]
-        rest = [self.folder / name for name in _TOKENIZER_FILES if (self.folder / name).is_file()]
-        return [*sorted(self.folder.glob(_WEIGHTS)), *rest]
+        return sorted(self.folder.glob(_WEIGHTS))
+
+    def weights_hash(self) -> str:
+        """Return the sha256 over the files with the weights, as 64 hex digits."""
+        return _hash_files(self.weight_files)
+
+    def fingerprint(self, weights_hash: str) -> str:
+        """Return the sha256 over weights, configuration, tokenizer and template, as 64 hex digits.
+
+        ``weights_hash`` is what ``weights_hash()`` gave: gigabytes are read
+        once. A GGUF file holds all four.
+        """
+        rest = [] if self.gguf_file is not None else [self.folder / name for name in _OTHER_FILES]
+        others = _hash_files([file for file in rest if file.is_file()])
+        return hashlib.sha256((weights_hash + others).encode()).hexdigest()
+
+
+def _hash_files(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            digest.update(file.name.encode() + b"\0" + hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
 
 
 def find_source(base: str) -> Source:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from reference_engine.models.rounding import round_to_nearest
+from reference_engine.models.activations import InputRounding, round_inputs
+from reference_engine.models.gguf_types import head_type, round_to_gguf
+from reference_engine.models.kinds import DEFAULT_GROUP, FLOATS, GGUF_TYPES, INTEGERS
+from reference_engine.models.matrices import layer_matrices, require_matrices
+from reference_engine.models.rounding import round_rows_to_float8, round_to_nearest
 from ringtrue.errors import ModelError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from reference_engine.models.names import ModelName
+    from reference_engine.models.names import ModelName, Variant
 
 TORCH_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-_LEAST_LINEAR_SHARE = 0.9
 
 
 def decoder_layers(network: PreTrainedModel) -> nn.ModuleList:
@@ -43,32 +48,60 @@ def cast(network: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
 
 
 def rounded(exact: PreTrainedModel, like: PreTrainedModel, name: ModelName) -> PreTrainedModel:
-    """Return a copy of ``like`` with the linear weights of its decoder layers rounded as ``name`` says.
+    """Return a copy of ``like`` with the weights of its decoder layers rounded as ``name`` says.
 
     The rounding starts from ``exact``, the same model in float32. Everything
-    that is not rounded (embeddings, norms, the head, untouched layers) is
-    shared with ``like``, not copied.
+    that is not rounded (norms, routers, untouched layers, and but for GGUF
+    types embeddings and head) is shared with ``like``, not copied.
 
     Raises:
-        ModelError: ``name`` names a layer that is not there, or most weights
-            are not in linear layers, so that the variant would not be one.
+        ModelError: most weights are in no matrices, so that the variant would
+            not be one, or activations are to be rounded where that cannot be done.
     """
-    layers = decoder_layers(exact)
-    missing = sorted(layer for layer in name.layers if layer >= len(layers))
-    if missing:
-        raise ModelError(
-            f"the model has no layer {missing[0]}",
-            where=str(name),
-            remedy=f"Layers count from 0 to {len(layers) - 1}",
-        )
-    _require_linear(layers, name)
-    replaced = {}
-    for index, (source, target) in enumerate(zip(layers, decoder_layers(like), strict=True)):
-        bits = name.bits(index)
-        if bits is not None:
-            for weight, old in zip(_linear_weights(source), _linear_weights(target), strict=True):
-                replaced[id(old)] = round_to_nearest(weight.detach(), bits).to(old.dtype)
-    return _copy_with(like, {id(p): replaced.get(id(p), p) for p in like.parameters()})
+    width = exact.config.get_text_config().hidden_size
+    layers, targets = decoder_layers(exact), decoder_layers(like)
+    require_matrices(layers, width, str(name))
+    replaced: dict[int, Tensor] = {}
+    for index, (source, target) in enumerate(zip(layers, targets, strict=True)):
+        variant = name.weights(index)
+        if variant is None:
+            continue
+        pairs = zip(layer_matrices(source, width), layer_matrices(target, width), strict=True)
+        for matrix, old in pairs:
+            replaced[id(old.weight)] = matrix.rounded(_rounding(variant)).to(old.weight.dtype)
+    whole = name.whole_weights
+    if whole is not None and whole.kind in GGUF_TYPES:
+        replaced |= _rounded_ends(exact, like, whole.kind)
+    network = _copy_with(like, {id(p): replaced.get(id(p), p) for p in like.parameters()})
+    for index, layer in enumerate(decoder_layers(network)):
+        variant = name.weights(index)
+        if variant is not None and variant.kind == "fp8-dynamic":
+            for matrix in layer_matrices(layer, width):
+                round_inputs(matrix.module, InputRounding("fp8"))
+    return network
+
+
+def _rounding(variant: Variant) -> Callable[[Tensor], Tensor]:
+    if variant.kind in INTEGERS:
+        group = variant.group or DEFAULT_GROUP
+        return partial(round_to_nearest, bits=INTEGERS[variant.kind], group=group)
+    if variant.kind in FLOATS:
+        return round_rows_to_float8
+    return partial(round_to_gguf, kind=variant.kind)
+
+
+def _rounded_ends(exact: PreTrainedModel, like: PreTrainedModel, kind: str) -> dict[int, Tensor]:
+    """The embedding and the head of a GGUF file; where they are one, it is held as the head is."""
+    embedding, head = _ends(exact)
+    old_embedding, old_head = _ends(like)
+    replaced = {id(old_head): round_to_gguf(head.detach(), head_type(kind)).to(old_head.dtype)}
+    if old_embedding is not old_head:
+        replaced[id(old_embedding)] = round_to_gguf(embedding.detach(), kind).to(old_embedding.dtype)
+    return replaced
+
+
+def _ends(network: Any) -> tuple[Tensor, Tensor]:
+    return network.get_input_embeddings().weight, network.get_output_embeddings().weight
 
 
 def _copy_with(network: PreTrainedModel, weights: dict[int, torch.Tensor]) -> PreTrainedModel:
@@ -81,18 +114,3 @@ def _copy_with(network: PreTrainedModel, weights: dict[int, torch.Tensor]) -> Pr
         for key, w in weights.items()
     }
     return copy.deepcopy(network, memo)
-
-
-def _linear_weights(layer: nn.Module) -> list[torch.Tensor]:
-    return [module.weight for module in layer.modules() if isinstance(module, nn.Linear)]
-
-
-def _require_linear(layers: nn.ModuleList, name: ModelName) -> None:
-    linear = sum(w.numel() for layer in layers for w in _linear_weights(layer))
-    share = linear / sum(p.numel() for p in layers.parameters())
-    if share < _LEAST_LINEAR_SHARE:
-        raise ModelError(
-            f"only {share:.0%} of the layers' weights are in linear layers, the rest cannot be rounded",
-            where=str(name),
-            remedy="Use a dtype variant for this architecture",
-        )

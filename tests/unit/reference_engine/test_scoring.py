@@ -6,7 +6,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from reference_engine.models.embedded import embedded_file
-from reference_engine.models.loading import _quiet
+from reference_engine.models.quiet import quiet_transformers
 from reference_engine.scoring import next_token_logprobs
 
 TOLERANCE = 2e-4  # nats, between float32 calls of different shape
@@ -17,7 +17,7 @@ TEXT = "The probe asks, the judge counts, and nobody guesses. def f(x): return x
 def plain():
     """The same file, loaded by transformers alone."""
     file = embedded_file()
-    with _quiet():
+    with quiet_transformers():
         return AutoModelForCausalLM.from_pretrained(
             file.parent, gguf_file=file.name, dtype=torch.float32
         ).eval()

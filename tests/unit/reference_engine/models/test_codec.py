@@ -4,6 +4,7 @@ from transformers import PreTrainedTokenizerFast
 
 from reference_engine.models.codec import TokenCodec
 from ringtrue.errors import ModelError
+from tests.unit.reference_engine.conftest import byte_level_tokenizer
 
 TEXTS = ["hello", "héllo wörld", "中文🎉\u200d", "a\r\n\t  b", "\x00\x7f", "1234567"]
 
@@ -72,3 +73,14 @@ def test_messages_the_template_cannot_take_are_a_clear_error(byte_codec):
 def test_a_model_without_a_template_says_so(sentencepiece_codec):
     with pytest.raises(ModelError, match="no chat template"):
         sentencepiece_codec.render([{"role": "user", "content": "hi"}])
+
+
+def test_the_vocabulary_hash_covers_tokens_and_their_ids_alone(byte_codec, sentencepiece_codec):
+    assert byte_codec.vocabulary_hash() != sentencepiece_codec.vocabulary_hash()
+    assert byte_codec.vocabulary_hash() == TokenCodec(byte_level_tokenizer(template=None)).vocabulary_hash()
+
+
+def test_the_template_hash_covers_the_template_alone(byte_codec, sentencepiece_codec):
+    assert byte_codec.template_hash() == TokenCodec(byte_level_tokenizer()).template_hash()
+    assert byte_codec.template_hash() != TokenCodec(byte_level_tokenizer("{{ 1 }}")).template_hash()
+    assert sentencepiece_codec.template_hash() is None

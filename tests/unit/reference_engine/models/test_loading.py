@@ -3,19 +3,20 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import LlamaForCausalLM
 
 from reference_engine.engine import Engine
-from reference_engine.models.rounding import round_to_nearest
+from reference_engine.models.embedded import embedded_file
+from reference_engine.models.rounding import round_rows_to_float8, round_to_nearest
 from reference_engine.models.sources import find_source
 from reference_engine.models.variants import decoder_layers
 from ringtrue.errors import ModelError
 
 
-@pytest.fixture(scope="module")
-def small_engine():
-    with Engine(device="cpu") as engine:
-        yield engine
+def _fingerprint(folder):
+    source = find_source(str(folder))
+    return source.fingerprint(source.weights_hash())
 
 
 def _weights(model):
@@ -53,6 +54,29 @@ def test_a_rounded_bf16_variant_shares_what_it_can_with_the_bf16_one(small_engin
     assert rounded["model.norm.weight"] is half["model.norm.weight"]
 
 
+def test_float8_weights_are_rounded_in_float32_and_held_in_the_dtype(small_engine, small_model):
+    exact = _weights(small_engine.load(str(small_model)))
+    rounded = _weights(small_engine.load(f"{small_model}@fp8+bf16"))
+    name = "model.layers.0.self_attn.q_proj.weight"
+    assert torch.equal(rounded[name], round_rows_to_float8(exact[name]).bfloat16())
+
+
+def test_a_group_size_is_taken(small_engine, small_model):
+    name = "model.layers.0.mlp.down_proj.weight"
+    exact = _weights(small_engine.load(str(small_model)))[name]
+    for group in (32, 96):
+        rounded = _weights(small_engine.load(f"{small_model}@int4:group={group}"))[name]
+        assert torch.equal(rounded, round_to_nearest(exact, 4, group=group))
+
+
+@pytest.mark.parametrize("size", [0, 100, 1_000_000, 20_000_000])
+def test_a_truncated_gguf_file_is_named(small_engine, tmp_path, size):
+    with embedded_file().open("rb") as stream:
+        (tmp_path / "half.gguf").write_bytes(stream.read(size))
+    with pytest.raises(ModelError, match=r"half\.gguf"):
+        small_engine.load(str(tmp_path / "half.gguf"))
+
+
 def test_the_order_of_dtype_and_rounding_names_one_model(small_engine, small_model):
     first = small_engine.load(f"{small_model}@bf16+int3")
     assert small_engine.load(f"{small_model}@int3+bf16") is first
@@ -73,19 +97,20 @@ def test_variants_have_fingerprints_of_their_own_and_reloading_has_the_same(smal
         assert other.load(f"{small_model}@int4").fingerprint == prints[2]
 
 
-def test_the_fingerprint_covers_weights_tokenizer_and_template(small_model, tmp_path):
-    original = find_source(str(small_model)).fingerprint()
-    for file in ("model.safetensors", "tokenizer.json", "chat_template.jinja"):
+def test_the_fingerprint_covers_weights_configuration_tokenizer_and_template(small_model, tmp_path):
+    original = _fingerprint(small_model)
+    for file in ("model.safetensors", "config.json", "tokenizer.json", "chat_template.jinja"):
         copy = tmp_path / file
         shutil.copytree(small_model, copy)
         with (copy / file).open("ab") as stream:
             stream.write(b" ")
-        assert find_source(str(copy)).fingerprint() != original
+        assert _fingerprint(copy) != original
 
 
-def test_a_layer_that_is_not_there_is_named(small_engine, small_model):
+@pytest.mark.parametrize("kind", ["int4", "fp8-dynamic", "kv-fp8"])
+def test_a_layer_that_is_not_there_is_named(small_engine, small_model, kind):
     with pytest.raises(ModelError, match=r"no layer 3.*0 to 2"):
-        small_engine.load(f"{small_model}@int4:layers=3")
+        small_engine.load(f"{small_model}@{kind}:layers=3")
 
 
 @pytest.mark.parametrize("name", ["no-such-model", "./nowhere", "missing.gguf", "a/b/c"])
@@ -97,6 +122,27 @@ def test_a_model_that_is_not_there_says_what_can_be_named(small_engine, name):
 def test_a_folder_without_weights_says_so(small_engine, tmp_path):
     with pytest.raises(ModelError, match=r"no config\.json with \.safetensors"):
         small_engine.load(str(tmp_path))
+
+
+def test_hashes_of_weights_tokenizer_and_template_are_apart(small_engine, small_model, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(small_model, other)
+    (other / "chat_template.jinja").write_text("{{ messages }}")
+    first, second = small_engine.load(str(small_model)), small_engine.load(str(other))
+    assert first.weights_hash == second.weights_hash
+    assert first.tokenizer_hash == second.tokenizer_hash
+    assert first.template_hash != second.template_hash
+    assert small_engine.load(f"{small_model}@int4").weights_hash != first.weights_hash
+
+
+def test_weights_that_the_checkpoint_lacks_are_never_made_up(small_engine, small_model, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(small_model, other)
+    tensors = load_file(other / "model.safetensors")
+    del tensors["model.layers.1.mlp.up_proj.weight"]
+    save_file(tensors, other / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"lacks model\.layers\.1\.mlp\.up_proj\.weight"):
+        small_engine.load(str(other))
 
 
 def test_broken_weights_are_a_clear_error(small_engine, small_model, tmp_path):
