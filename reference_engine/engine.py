@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
@@ -18,6 +18,8 @@ from reference_engine.generation import Generation, GenerationSpec, Step, StepDr
 from reference_engine.models.loading import LoadedModel, pick_device
 from reference_engine.models.names import ModelName, parse_name
 from reference_engine.models.shelf import ModelShelf
+from reference_engine.position_scores import PositionScores
+from reference_engine.position_scoring import position_blocks
 from reference_engine.scoring import PromptScores, hidden_states, next_token_logprobs, prompt_scores
 from reference_engine.stream import StepStream
 from reference_engine.tasks import CallTask, GenerateTask, RowTask
@@ -106,6 +108,23 @@ class Engine:
             self.call(partial(self._score_prompt, model, ids, k, corrupt_beyond))
         )
 
+    async def position_scores(
+        self, model: LoadedModel, ids: Sequence[int], *, k: int, states: bool, rows_per_block: int
+    ) -> AsyncGenerator[PositionScores, None]:
+        """Yield the scores of every token of ``ids`` but the first, ``rows_per_block`` positions at a time.
+
+        Raises:
+            UsageError: as ``start_score``, or ``k`` is not in 1..vocabulary.
+            MeasureError: the forward pass failed, or gave NaN or Inf (the place is named).
+        """
+        require_usable(model, ids)
+        if not 1 <= k <= model.vocabulary_size:
+            raise UsageError(f"k is {k}, it can be 1 to {model.vocabulary_size}", where=str(model.name))
+        start = partial(self._start_positions, model, ids, k, states, rows_per_block)
+        blocks = await asyncio.wrap_future(self.call(start))
+        while (block := await asyncio.wrap_future(self.call(partial(next, blocks, None)))) is not None:
+            yield block
+
     def start_batch(
         self, model: LoadedModel, sequences: Sequence[Sequence[int]], splits: Sequence[int]
     ) -> Future[list[LogprobRow]]:
@@ -172,7 +191,15 @@ class Engine:
         self._worker.submit(task)
         return task.future
 
-    # These two run on the engine thread.
+    # These run on the engine thread.
+
+    @torch.inference_mode()
+    def _start_positions(
+        self, model: LoadedModel, ids: Sequence[int], k: int, states: bool, rows_per_block: int
+    ) -> Iterator[PositionScores]:
+        self._worker.counters.forward_passes += 1
+        hidden = hidden_states(model, torch.tensor([ids], device=model.device))
+        return position_blocks(model, ids, hidden, k=k, states=states, rows_per_block=rows_per_block)
 
     @torch.inference_mode()
     def _score_prompt(

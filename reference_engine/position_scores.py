@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class PositionScores:
-    """The scores of a sequence of n tokens, one row for each token but the first, which nothing precedes.
+    """The scores of consecutive tokens of one sequence, one row a token.
 
-    Row i belongs to token i + 1 and describes the distribution that the
-    tokens before it give:
+    A whole sequence of n tokens has n - 1 rows: the first token has none,
+    since nothing precedes it. A row describes the distribution that the
+    tokens before its own give:
 
-    - ``logprobs`` [n-1], nats, and ``ranks`` [n-1], 1 the most likely, of the token that stands there;
-    - ``top_ids`` and ``top_logprobs`` [n-1, k] of the k most likely tokens, best first, ties by lower ID;
-    - ``tail_mass`` [n-1], the probability of all other tokens;
-    - ``entropy`` [n-1], nats, of the whole distribution; ``None`` where only a top-k is known;
-    - ``states`` [n-1, hidden], the post-norm hidden state that the head turns into the distribution, in
+    - ``logprobs`` [rows], nats, and ``ranks`` [rows], 1 the most likely, of the token that stands there;
+    - ``top_ids`` and ``top_logprobs`` [rows, k] of the k most likely tokens, best first, ties by lower ID;
+    - ``tail_mass`` [rows], the probability of all other tokens;
+    - ``entropy`` [rows], nats, of the whole distribution; ``None`` where only a top-k is known;
+    - ``states`` [rows, hidden], the post-norm hidden state that the head turns into the distribution, in
       float32 whatever the model's dtype; ``None`` unless asked for.
     """
 
@@ -34,8 +35,26 @@ class PositionScores:
     states: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
-        """Return the number of scored positions, n - 1."""
+        """Return the number of scored positions."""
         return int(self.logprobs.shape[0])
+
+    def rows(self, start: int, stop: int) -> PositionScores:
+        """Return a view of the rows from ``start`` up to, not including, ``stop``."""
+        columns: Iterator[Any] = (getattr(self, field.name) for field in fields(self))
+        cut: Iterator[Any] = (None if column is None else column[start:stop] for column in columns)
+        return PositionScores(*cut)
+
+    def blocks(self, rows: int) -> Iterator[PositionScores]:
+        """Yield all rows in order, ``rows`` at a time, the last block shorter: views."""
+        for start in range(0, len(self), rows):
+            yield self.rows(start, start + rows)
+
+    @classmethod
+    def joined(cls, blocks: Sequence[PositionScores]) -> PositionScores:
+        """Return the rows of all ``blocks``, of which there is at least one, in one piece."""
+        columns = ([getattr(block, field.name) for block in blocks] for field in fields(cls))
+        whole: Iterator[Any] = (None if c[0] is None else np.concatenate(c) for c in columns)
+        return cls(*whole)
 
 
 class ScoreSource(Protocol):
@@ -49,10 +68,19 @@ class ScoreSource(Protocol):
     def vocabulary_size(self) -> int:
         """The number of tokens a distribution is over."""
 
-    async def score(self, ids: Sequence[int], *, k: int, states: bool) -> PositionScores:
-        """Score one sequence of at least two tokens.
+    def score(
+        self, ids: Sequence[int], *, k: int, states: bool, rows_per_block: int
+    ) -> AsyncGenerator[PositionScores, None]:
+        """Yield the scores of one sequence of at least two tokens, in blocks of consecutive positions.
 
-        Raises:
-            UsageError: the sequence cannot be scored, or the source cannot give so many alternatives or states.
+        Blocks come in order and cover each of the ``len(ids) - 1`` scored
+        positions once. Each holds ``rows_per_block`` rows, the last maybe
+        fewer, so that whoever takes them never holds more than that: with k
+        the whole vocabulary a sequence would be gigabytes. A source that has
+        a sequence in one piece yields ``PositionScores.blocks``.
+
+        Raises, at the first block or where it happens:
+            UsageError: the sequence cannot be scored, or the source cannot give so many
+                alternatives, or no states.
             MeasureError: the source failed, or some score is not a number (the message says where).
         """

@@ -7,10 +7,11 @@ Background: docs/methods.md, "Intervals".
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from ringtrue.records import Interval
 
@@ -99,3 +100,63 @@ def smallest_value_limit(values: Values, confidence: float = 0.99) -> float:
     if values.size == 0 or float(values.min()) < 0:
         raise ValueError("needs at least one value, none negative")
     return float(values.min()) * float((1 - confidence) ** (1 / values.size))
+
+
+def clusters_needed(level: float = 0.98) -> int:
+    """Return the fewest clusters from which an interval of this level can be claimed.
+
+    With probability 2^-n all of n clusters lie on one side of the centre, and
+    then no resample reaches across it; that must not happen more often than
+    the tail of one side allows. 7 for the default level, 2 at the very least.
+    """
+    return max(2, math.ceil(math.log2(2 / (1 - level))))
+
+
+def cluster_resamples(
+    clusters: int, rng: np.random.Generator, resamples: int = RESAMPLES, block: int = _BLOCK
+) -> Iterator[NDArray[np.int32]]:
+    """Yield how often each cluster is drawn, [at most block, clusters], until there are ``resamples`` rows.
+
+    Whole clusters are drawn with replacement, as many as there are, so each
+    row sums to ``clusters``. How the rows are cut into blocks does not change
+    them: figures that are computed from the same generator state stay paired.
+    """
+    chances = np.full(clusters, 1 / clusters)
+    for start in range(0, resamples, block):
+        yield rng.multinomial(clusters, chances, size=min(block, resamples - start)).astype(np.int32)
+
+
+def weighted_percentiles(
+    ascending: Values, counts: NDArray[np.int32], fractions: Sequence[float]
+) -> NDArray[np.float64]:
+    """Return percentiles, [resamples, fractions], of sorted values of which each row repeats some.
+
+    Row j of ``counts`` [resamples, n] says how often it holds each value of
+    ``ascending`` [n]: at least one of them. Linear interpolation between the
+    two nearest, as ``numpy.percentile`` does by default.
+    """
+    ends = np.cumsum(counts, axis=1, dtype=np.int64)
+    places = (ends[:, -1:] - 1) * np.asarray(fractions)
+    below = np.floor(places).astype(np.int64)
+    above = np.ceil(places).astype(np.int64)
+    wanted = np.concatenate([below, above], axis=1)
+    picks = np.stack([row.searchsorted(at, side="right") for row, at in zip(ends, wanted, strict=True)])
+    low, high = np.split(ascending[picks], 2, axis=1)
+    return np.asarray(low + (high - low) * (places - below))
+
+
+def resampled_interval(draws: Values, clusters: int, level: float = 0.98) -> Interval | None:
+    """Return the interval of a figure from its value in each resample of ``clusters`` clusters.
+
+    The percentile interval is too narrow for few clusters; its tails are
+    moved outwards to where Student's t for that many would put them (the
+    expanded percentile interval; Hesterberg 2015, "What Teachers Should Know
+    About the Bootstrap"). ``None`` for fewer than `clusters_needed`, or when
+    the figure does not exist in some resample.
+    """
+    if clusters < clusters_needed(level) or not bool(np.isfinite(draws).all()):
+        return None
+    reach = math.sqrt(clusters / (clusters - 1)) * float(t.ppf((1 + level) / 2, clusters - 1))
+    tail = float(norm.cdf(-reach))
+    low, high = np.quantile(draws, [tail, 1 - tail])
+    return Interval(float(low), float(high), level)
