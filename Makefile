@@ -53,8 +53,8 @@ engines: setup .venv-vllm/.ready .venv-llama/.ready ## the same probes against a
 	.venv-llama/bin/python -m pip install -q -r $<
 	touch $@
 
-bench: setup ## the benchmarks, one question a file
-	for question in benchmarks/*.py; do $(BIN)/python "$$question" || exit 1; done
+bench: setup ## the benchmarks, one question a file; one that finds no GPU ends with 3
+	for question in benchmarks/*.py; do $(BIN)/python "$$question" || test $$? -eq 3 || exit 1; done
 
 wheel: setup ## build the wheel, and run it from a clean environment
 	rm -rf dist

@@ -10,7 +10,7 @@ from ringtrue.records import Position, TokenLogprob
 
 _SENTINEL = -1000.0  # nats: no float32 softmax over a vocabulary comes near it
 _MOST_PROBABILITY = 1.0 + 1e-3
-_NOISE = 0.2  # nats, median over the top-k: far above half-precision noise, far below a factor of temperature
+NOISE = 0.2  # nats, median over the top-k: far above half-precision noise, far below a factor of temperature
 _LEAST_SHARED = 3
 _TWO = (1.7, 2.3)  # the slope that a temperature of 2 leaves, with room for noise
 
@@ -50,7 +50,7 @@ def compare(name: str, before: Position | None, after: Position | None, change: 
         # The same question answered with other tokens is a difference; a refusal is not.
         return Check(name, None if missing or _short(before, after) else False, f"{change}: {reason}")
     difference = median(abs(first - second) for first, second in pairs)
-    return Check(name, difference <= _NOISE, f"{change} moves the logprobs by {difference:.3g} nats (median)")
+    return Check(name, difference <= NOISE, f"{change} moves the logprobs by {difference:.3g} nats (median)")
 
 
 def name_scaling(at_one: Position | None, at_two: Position | None) -> str:

@@ -14,7 +14,7 @@ def serve(
         str, typer.Option(help="NAME, Hugging Face id, folder or .gguf file, with variants: NAME@int4+bf16.")
     ] = "smollm2-135m",
     served_model_name: Annotated[
-        str | None, typer.Option(help="The name clients ask for. [default: the model without variants]")
+        str | None, typer.Option(help="The name clients ask for. Default: the model without variants.")
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
@@ -45,7 +45,7 @@ def serve(
         float, typer.Option(min=0, max=1, help="Share of sessions that meet the faults and the variant.")
     ] = 1.0,
     healthy_model: Annotated[
-        str | None, typer.Option(help="What the other sessions get. [default: the model without rounding]")
+        str | None, typer.Option(help="What the other sessions get. Default: the model without rounding.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides which sessions meet the faults.")] = 0,
 ) -> None:

@@ -20,7 +20,7 @@ from ringtrue.exit_codes import ExitCode
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Where a command's function lives, ``module:function``, and its line in the help."""
+    """Where a command lives, ``module:name`` of a function or a ``typer.Typer`` group, and its help."""
 
     target: str
     help: str
@@ -34,6 +34,15 @@ COMMANDS: Mapping[str, Command] = {
     "probe": Command("collector.commands:probe", "Examine the endpoints now."),
     "nightly": Command("collector.commands:nightly", "Run one scheduled cycle."),
     "verdicts": Command("collector.commands:verdicts", "Show the current verdicts."),
+    "baseline": Command(
+        "evals.baseline.commands:baseline", "Store what a model says of a corpus: build, list, show, verify."
+    ),
+    "compare": Command(
+        "evals.compare.commands:compare", "Compare a candidate with a reference over the whole vocabulary."
+    ),
+    "layers": Command(
+        "evals.layers.commands:layers", "Tell in which layers a candidate loses what the reference knows."
+    ),
     "serve": Command("reference_engine.commands:serve", "Serve models, with faults if you like."),
 }
 
@@ -75,8 +84,11 @@ def build_app(commands: Mapping[str, Command], arguments: Sequence[str]) -> type
     app.callback()(_root)
     asked = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, command in commands.items():
-        function = _load(command.target) if name == asked else _not_loaded
-        app.command(name, help=command.help)(function)
+        loaded = _load(command.target) if name == asked else _not_loaded
+        if isinstance(loaded, typer.Typer):
+            app.add_typer(loaded, name=name, help=command.help)
+        else:
+            app.command(name, help=command.help)(loaded)
     return app
 
 
@@ -95,10 +107,18 @@ def _root(
     """Tell whether the endpoints serving a model still ring true, and which layer is to blame."""
 
 
-def _load(target: str) -> Callable[..., Any]:
+def _load(target: str) -> Callable[..., Any] | typer.Typer:
     module, _, name = target.partition(":")
-    function: Callable[..., Any] = getattr(import_module(module), name)
+    loaded: Callable[..., Any] | typer.Typer = getattr(import_module(module), name)
+    if not isinstance(loaded, typer.Typer):
+        return _interruptible(loaded)
+    for command in loaded.registered_commands:
+        if command.callback is not None:
+            command.callback = _interruptible(command.callback)
+    return loaded
 
+
+def _interruptible(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def interruptible(*arguments: Any, **options: Any) -> Any:
         try:

@@ -74,11 +74,11 @@ class MeasureError(RingtrueError):
 
 
 class StoreError(RingtrueError):
-    """The database refused a write or cannot be used."""
+    """The database refused a write or cannot be used, or a stored baseline is damaged."""
 
 
 class NewerStoreError(StoreError):
-    """The database was written by a newer ringtrue; this one leaves it alone."""
+    """The database or baseline was written by a newer ringtrue; this one leaves it alone."""
 
     exit_code = 2
 

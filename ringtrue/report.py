@@ -31,6 +31,14 @@ class Format(StrEnum):
     JUNIT = "junit"
 
 
+class PlainFormat(StrEnum):
+    """The forms of a report that holds measurements and no verdict."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
 def report_console() -> Console:
     """Return stdout. A pipe has no width, and the usual eighty columns would break the table in every log."""
     console = Console()

@@ -8,8 +8,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from reference_engine.divergence.memory import is_out_of_memory
 from reference_engine.models.loading import LoadedModel
+from reference_engine.models.memory import is_out_of_memory
 from reference_engine.nonfinite import require_finite
 from reference_engine.scoring import hidden_states
 from ringtrue.errors import MeasureError

@@ -17,13 +17,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from reference_engine.divergence.memory import in_tiles
+from reference_engine.divergence.in_tiles import in_tiles
 from ringtrue.errors import MeasureError
 
 LogitRows = Callable[[int, int], Tensor]
 """Gives the logits [stop - start, vocabulary] of rows ``start`` to ``stop``, in any floating dtype."""
 
 _TILE_ELEMENTS = 2**24  # logits of one side held at once: 64 MiB in float32
+_SHARED_TILE_ELEMENTS = 2**23  # logits of P that several Q are held against: 160 MiB with what is kept
 _BLOCK_ELEMENTS = 2**18  # float64 temporaries: 2 MiB each, which stay in the cache
 
 
@@ -72,10 +73,18 @@ def tiled_divergence(
     """
 
     def tile(start: int, stop: int) -> RowDivergence:
-        blocks = _blocks(p(start, stop), q(start, stop), start)
-        return RowDivergence.concatenate([_diverge(*pair, targets[rows]) for pair, rows in blocks])
+        pairs = zip(_blocks(p(start, stop)), _blocks(q(start, stop)), strict=True)
+        parts = [
+            _diverge(
+                _Side.of(left, "reference", start + first),
+                _Side.of(right, "candidate", start + first),
+                targets[start + first : start + first + left.shape[0]],
+            )
+            for (first, left), (_, right) in pairs
+        ]
+        return RowDivergence.concatenate(parts)
 
-    parts = in_tiles(len(targets), tile_rows or _tile_rows(vocabulary), tile)
+    parts = in_tiles(len(targets), tile_rows or max(1, _TILE_ELEMENTS // vocabulary), tile)
     return RowDivergence.concatenate(parts) if parts else _no_rows()
 
 
@@ -84,7 +93,7 @@ def tiled_kl(
 ) -> NDArray[np.float64]:
     """Return KL(P || Q) in nats, [len(qs), rows], of several ``qs`` against one ``p``.
 
-    Each tile of P is computed once, and one tile of one Q is held beside it.
+    Each tile of P is computed and normalised once; one tile of one Q is held beside it.
 
     Raises:
         MeasureError: as ``tiled_divergence``.
@@ -92,77 +101,88 @@ def tiled_kl(
     result = np.full((len(qs), rows), np.nan)
 
     def tile(start: int, stop: int) -> None:
-        truth = p(start, stop)
+        truth = [
+            (block := _Side.of(logits, "reference", start + first), block.probabilities())
+            for first, logits in _blocks(p(start, stop))
+        ]
         for index, q in enumerate(qs):
-            for (left, right), block in _blocks(truth, q(start, stop), start):
-                result[index, block] = _kl(_normalised(left), _normalised(right)).cpu().numpy()
+            for (first, logits), (left, weights) in zip(_blocks(q(start, stop)), truth, strict=True):
+                right = _Side.of(logits, "candidate", start + first)
+                kl = _kl(weights, left, right).cpu().numpy()
+                result[index, start + first : start + first + len(kl)] = kl
 
-    in_tiles(rows, tile_rows or _tile_rows(vocabulary), tile)
+    in_tiles(rows, tile_rows or max(1, _SHARED_TILE_ELEMENTS // vocabulary), tile)
     return result
 
 
 @dataclass(frozen=True, slots=True)
-class _Normalised:
-    """Rows of one side in float64: log-probabilities and probabilities, [rows, vocabulary]."""
+class _Side:
+    """A block of one side, [rows, vocabulary]: logits as they came, log-probabilities in float64.
 
+    ``bounded`` says that no probability is exactly zero by a logit of -inf.
+    """
+
+    logits: Tensor
     logprobs: Tensor
-    probabilities: Tensor
-    bounded: bool  # no probability is exactly zero by a logit of -inf
+    bounded: bool
+
+    @classmethod
+    def of(cls, logits: Tensor, name: str, offset: int) -> _Side:
+        """Normalise, and refuse what is not a distribution; ``offset`` is the position of the first row."""
+        values = logits.to(torch.float64, copy=True)
+        low, high = values.aminmax(dim=1, keepdim=True)
+        good = torch.isfinite(high)  # NaN and inf pass through a maximum, all -inf is one
+        if not bool(good.all()):
+            row = offset + int((~good).nonzero()[0, 0])
+            raise MeasureError(f"the {name}'s logits are not numbers at position {row}")
+        values.sub_(high)
+        values.sub_(values.exp().sum(dim=1, keepdim=True).log_())
+        return cls(logits, values, bounded=bool(torch.isfinite(low).all()))
+
+    def probabilities(self) -> Tensor:
+        """Return the probabilities in float64."""
+        return self.logprobs.exp()
 
 
-def _tile_rows(vocabulary: int) -> int:
-    return max(1, _TILE_ELEMENTS // vocabulary)
+def _blocks(logits: Tensor) -> Iterator[tuple[int, Tensor]]:
+    """Cut a tile into blocks of rows, each with the place of its first."""
+    rows = max(1, _BLOCK_ELEMENTS // logits.shape[1])
+    for first in range(0, logits.shape[0], rows):
+        yield first, logits[first : first + rows]
 
 
-def _blocks(p: Tensor, q: Tensor, offset: int) -> Iterator[tuple[tuple[Tensor, Tensor], slice]]:
-    """Cut two tiles into float64 blocks, each with its rows, and refuse what is not a distribution."""
-    rows = max(1, _BLOCK_ELEMENTS // p.shape[1])
-    for first in range(0, p.shape[0], rows):
-        last = min(first + rows, p.shape[0])
-        pair = (p[first:last].double(), q[first:last].double())
-        for side, values in zip(("reference", "candidate"), pair, strict=True):
-            _require_numbers(values, side, offset + first)
-        yield pair, slice(offset + first, offset + last)
+def _kl(weights: Tensor, p: _Side, q: _Side) -> Tensor:
+    """Return KL(P || Q) [rows], ``weights`` being P's probabilities."""
+    return _weighed(weights, p.logprobs - q.logprobs, bounded=p.bounded and q.bounded)
 
 
-def _require_numbers(logits: Tensor, side: str, offset: int) -> None:
-    good = torch.isfinite(logits.amax(dim=1))  # NaN and inf pass through a maximum, all -inf is one
-    if not bool(good.all()):
-        row = offset + int((~good).nonzero()[0])
-        raise MeasureError(f"the {side}'s logits are not numbers at position {row}")
-
-
-def _normalised(logits: Tensor) -> _Normalised:
-    logprobs = logits - torch.logsumexp(logits, dim=1, keepdim=True)
-    return _Normalised(logprobs, logprobs.exp(), bounded=bool(torch.isfinite(logprobs.min())))
-
-
-def _kl(p: _Normalised, q: _Normalised) -> Tensor:
-    terms = p.probabilities * (p.logprobs - q.logprobs)
-    if not (p.bounded and q.bounded):
-        terms = torch.where(p.probabilities > 0, terms, 0.0)  # 0 log(0 / q) is 0
+def _weighed(weights: Tensor, logs: Tensor, *, bounded: bool) -> Tensor:
+    """Return the sums [rows] of ``weights`` x ``logs``, not below 0. ``logs`` is used up."""
+    terms = logs.mul_(weights)
+    if not bounded:
+        terms = torch.where(weights > 0, terms, 0.0)  # 0 log(0 / q) is 0
     return terms.sum(dim=1).clamp_(min=0.0)
 
 
-def _diverge(p_logits: Tensor, q_logits: Tensor, targets: Tensor) -> RowDivergence:
-    p, q = _normalised(p_logits), _normalised(q_logits)
-    middle = (p.probabilities + q.probabilities) / 2
-    mixture = _Normalised(middle.log(), middle, bounded=False)
-    best_p, best_q = p_logits.argmax(dim=1), q_logits.argmax(dim=1)
-    wanted = targets.to(p_logits.device).unsqueeze(1)
-    logprob_p, logprob_q = p.logprobs.gather(1, wanted)[:, 0], q.logprobs.gather(1, wanted)[:, 0]
-    better = q_logits > q_logits.gather(1, best_p.unsqueeze(1))
-    entropy = -torch.where(p.probabilities > 0, p.probabilities * p.logprobs, 0.0).sum(dim=1)
+def _diverge(p: _Side, q: _Side, targets: Tensor) -> RowDivergence:
+    p_weights, q_weights = p.probabilities(), q.probabilities()
+    middle = ((p_weights + q_weights) / 2).log_()
+    js_p = _weighed(p_weights, p.logprobs - middle, bounded=False)
+    js_q = _weighed(q_weights, q.logprobs - middle, bounded=False)
+    best_p, best_q = p.logits.argmax(dim=1), q.logits.argmax(dim=1)
+    wanted = targets.to(p.logits.device).unsqueeze(1)
+    logprob_p, logprob_q = (side.logprobs.gather(1, wanted)[:, 0] for side in (p, q))
+    better = q.logits > q.logits.gather(1, best_p.unsqueeze(1))
     columns = (
-        _kl(p, q),
-        _kl(q, p),
-        (_kl(p, mixture) + _kl(q, mixture)) / 2,
+        _kl(p_weights, p, q),
+        _kl(q_weights, q, p),
+        (js_p + js_q) / 2,
         best_p == best_q,
         better.sum(dim=1) + 1,
         logprob_p,
         logprob_q,
         logprob_q.exp() - logprob_p.exp(),
-        entropy.clamp_(min=0.0),
+        _weighed(p_weights, -p.logprobs, bounded=p.bounded),
     )
     return RowDivergence(*(column.cpu().numpy() for column in columns))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from tests.engines import nights, servers, templates
 
 _VERDICTS = pytest.StashKey[list[Verdict]]()
 _CURVES = pytest.StashKey[list[str]]()
+_BASELINES = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_VERDICTS] = []
     config.stash[_CURVES] = []
+    config.stash[_BASELINES] = []
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -39,6 +41,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("divergence / noise floor in nats, by prompt length")
         for line in config.stash[_CURVES]:
             terminalreporter.write_line(line)
+    if config.stash[_BASELINES]:
+        terminalreporter.section("baselines from real engines: divergence from the exact one / noise floor")
+        for line in config.stash[_BASELINES]:
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def show_baseline(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """Show a line at the end of the session."""
+    return pytestconfig.stash[_BASELINES].append
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,19 +7,12 @@ import pytest
 import torch
 
 from reference_engine import position_scoring
-from reference_engine.engine import Engine
 from reference_engine.position_scores import PositionScores
 from reference_engine.position_scoring import token_logprobs
 from reference_engine.scoring import hidden_states
 from ringtrue.errors import UsageError
 
 IDS = tuple((7 * i) % 250 for i in range(61))
-
-
-@pytest.fixture(scope="module")
-def small_engine():
-    with Engine(device="cpu") as engine:
-        yield engine
 
 
 @pytest.fixture(scope="module")

@@ -62,12 +62,15 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> dict[str, Command]:
     def bug() -> None:
         raise ValueError("sk-planted")
 
+    group = typer.Typer()
+    for function in (fine, config, stopped):
+        group.command()(function)
     module = ModuleType("commands_under_test")
-    functions = (fine, drift, config, store, stopped, bug)
-    for function in functions:
-        setattr(module, function.__name__, function)
+    targets = {f.__name__: f for f in (fine, drift, config, store, stopped, bug)} | {"group": group}
+    for name, target in targets.items():
+        setattr(module, name, target)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    table = {f.__name__: Command(f"{module.__name__}:{f.__name__}", "help") for f in functions}
+    table = {name: Command(f"{module.__name__}:{name}", "help") for name in targets}
     return {**table, "absent": Command("no_such_module_here:f", "help")}
 
 
@@ -79,6 +82,9 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> dict[str, Command]:
         (["config"], 2, "error: ringtrue.toml: a: unknown key. Remove it\n"),
         (["store"], 3, "error: x.db: is damaged\n"),
         (["stopped"], 130, "interrupted\n"),
+        (["group", "fine", "--name", "y"], 0, ""),
+        (["group", "config"], 2, "error: ringtrue.toml: a: unknown key. Remove it\n"),
+        (["group", "stopped"], 130, "interrupted\n"),
         (["absent"], 3, "error: the module no_such_module_here is missing."),
     ],
 )
@@ -95,7 +101,9 @@ def test_each_ending_has_its_code_and_at_most_one_line(
     assert captured.err.count("\n") == bool(said)
 
 
-@pytest.mark.parametrize("arguments", [["nothing"], ["fine", "--nmae"], ["fine", "extra"]])
+@pytest.mark.parametrize(
+    "arguments", [["nothing"], ["fine", "--nmae"], ["fine", "extra"], ["group", "nothing"]]
+)
 def test_wrong_usage_is_2_and_says_how_to_get_help(
     commands: dict[str, Command], capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,18 +15,6 @@ from reference_engine.engine import Engine
 from reference_engine.models.loading import LoadedModel
 
 Change = Callable[[dict[str, torch.Tensor]], None]
-
-
-@pytest.fixture(scope="session")
-def small_engine() -> Iterator[Engine]:
-    """An engine for small models, so that the real one need not be loaded."""
-    with Engine(device="cpu") as engine:
-        yield engine
-
-
-@pytest.fixture(scope="session")
-def small(small_engine: Engine, small_model: Path) -> LoadedModel:
-    return small_engine.load(str(small_model))
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,6 @@ from transformers.models.gpt2.configuration_gpt2 import GPT2Config
 from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.mixtral.configuration_mixtral import MixtralConfig
 from transformers.models.qwen3_moe.configuration_qwen3_moe import Qwen3MoeConfig
-
-from reference_engine.engine import Engine
 
 SIZES = {
     "hidden_size": 64,
@@ -45,12 +43,6 @@ ARCHITECTURES: dict[str, Callable[[int], PretrainedConfig]] = {
 }
 
 MakeModel = Callable[..., Path]
-
-
-@pytest.fixture(scope="session")
-def small_engine() -> Iterator[Engine]:
-    with Engine(device="cpu") as engine:
-        yield engine
 
 
 @pytest.fixture(scope="session")

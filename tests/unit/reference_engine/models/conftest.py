@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, GptOssConfig, Llama4TextConfig, MixtralConfig, Qwen3MoeConfig
 
-from reference_engine.engine import Engine
-from tests.unit.reference_engine.conftest import byte_level_tokenizer
+from tests.small_models import byte_level_tokenizer
 
 _COMMON = {
     "vocab_size": 258,
@@ -36,12 +35,6 @@ MIXTURES: dict[str, Callable[[], Any]] = {
         **_COMMON, intermediate_size=96, intermediate_size_mlp=96, num_local_experts=4, moe_layers=[0, 1]
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def small_engine() -> Iterator[Engine]:
-    with Engine(device="cpu") as engine:
-        yield engine
 
 
 @pytest.fixture(scope="session")

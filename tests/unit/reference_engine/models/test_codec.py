@@ -4,7 +4,7 @@ from transformers import PreTrainedTokenizerFast
 
 from reference_engine.models.codec import TokenCodec
 from ringtrue.errors import ModelError
-from tests.unit.reference_engine.conftest import byte_level_tokenizer
+from tests.small_models import byte_level_tokenizer
 
 TEXTS = ["hello", "héllo wörld", "中文🎉\u200d", "a\r\n\t  b", "\x00\x7f", "1234567"]
 

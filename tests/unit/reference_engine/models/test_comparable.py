@@ -9,7 +9,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from reference_engine.models.codec import TokenCodec
 from reference_engine.models.comparable import require_comparable
 from ringtrue.errors import ModelError
-from tests.unit.reference_engine.conftest import byte_level_tokenizer
+from tests.small_models import byte_level_tokenizer
 from tests.unit.reference_engine.models.conftest import MIXTURES, save_random
 
 

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from reference_engine.engine import Engine
 from reference_engine.models.memory import enough_memory
 from ringtrue.errors import MeasureError
 
@@ -31,9 +32,9 @@ def test_other_errors_pass():
         raise RuntimeError("size mismatch")
 
 
-def test_a_model_that_does_not_fit_says_so(small_engine, small_model, monkeypatch):
+def test_a_model_that_does_not_fit_says_so(small_model, monkeypatch):
     from reference_engine.models import loading  # noqa: PLC0415
 
     monkeypatch.setattr(loading, "read_model", lambda *_: _real_failure())
-    with pytest.raises(MeasureError, match="main memory ran out"):
-        small_engine.load(str(small_model))
+    with Engine(device="cpu") as engine, pytest.raises(MeasureError, match="main memory ran out"):
+        engine.load(str(small_model))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from reference_engine.divergence.memory import in_tiles
+from reference_engine.divergence.in_tiles import in_tiles
 from ringtrue.errors import MeasureError
 
 

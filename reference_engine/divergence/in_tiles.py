@@ -5,21 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-import torch
-
+from reference_engine.models.memory import is_out_of_memory
 from ringtrue.errors import MeasureError
 
 Result = TypeVar("Result")
-
-_CPU_FULL = ("can't allocate memory", "not enough memory")
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether ``error`` says that the device or the machine has no memory left."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    # torch has no class of its own for the CPU's allocator.
-    return isinstance(error, RuntimeError) and any(words in str(error) for words in _CPU_FULL)
 
 
 def in_tiles(rows: int, most: int, compute: Callable[[int, int], Result]) -> list[Result]:

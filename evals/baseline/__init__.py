@@ -1,0 +1,1 @@
+"""The command ``baseline``: what a model said of a corpus, stored."""

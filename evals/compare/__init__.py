@@ -1,0 +1,1 @@
+"""``ringtrue compare``: two models side by side, over the whole vocabulary."""

@@ -1,0 +1,1 @@
+"""The command ``layers``: where a candidate's loss comes from."""
