@@ -45,6 +45,11 @@ def report_console() -> Console:
     return console if console.is_terminal else Console(width=140)
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number of things in words, for example ``1 shard`` or ``2,048 shards``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def render_verdicts(verdicts: Sequence[Verdict], form: Format, console: Console) -> None:
     """Write a report to the console and nothing else, so that it can be piped."""
     match form:

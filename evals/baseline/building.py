@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from evals.baseline.report import counted, in_bytes
+from evals.baseline.report import in_bytes
 from reference_engine.baselines.building import Build, build_baseline
 from reference_engine.baselines.corpus import Corpus
 from reference_engine.baselines.corpus_files import CorpusForm, read_corpus
@@ -20,6 +20,7 @@ from reference_engine.engine import Engine
 from reference_engine.models.loading import LoadedModel
 from ringtrue.errors import UsageError
 from ringtrue.progress import ProgressReport
+from ringtrue.report import counted
 
 ResultT = TypeVar("ResultT")
 

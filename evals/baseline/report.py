@@ -12,7 +12,7 @@ from rich.table import Table
 
 from reference_engine.baselines.store import BaselineStore, StoredBaseline
 from ringtrue.errors import StoreError
-from ringtrue.report import SCHEMA, PlainFormat
+from ringtrue.report import SCHEMA, PlainFormat, counted
 
 SHORT = 12
 """Digits of an id that are shown."""
@@ -97,11 +97,6 @@ def write_rows(
     for row in rows:
         table.add_row(*row)
     console.print(table, markup=False, highlight=False)
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number of things in words, for example ``1 shard`` or ``2,048 shards``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def in_bytes(count: int) -> str:

@@ -8,11 +8,11 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from rich.console import Console
 
-from evals.baseline.report import SHORT, counted, write_json, write_rows
+from evals.baseline.report import SHORT, write_json, write_rows
 from evals.baseline.verifying import Verification
 from reference_engine.baselines.integrity import CheckedFile
 from reference_engine.baselines.recomputing import Agreement, Recomputed
-from ringtrue.report import Format, PlainFormat
+from ringtrue.report import Format, PlainFormat, counted
 
 _WORDS = {
     Agreement.EQUAL: "equal bit for bit",

@@ -11,6 +11,7 @@ from reference_engine.layers.measure import LayerMeasurement
 from reference_engine.layers.result import LayerDivergence
 from reference_engine.models.comparable import require_comparable
 from ringtrue.progress import ProgressReport
+from ringtrue.report import counted
 
 _PART = "layers"
 
@@ -33,6 +34,7 @@ def run_layers(plan: ComparePlan, progress: ProgressReport, *, modules_in: int) 
             require_usable(reference, ids)
         measurement = LayerMeasurement(reference, candidate, sequences, modules_in=modules_in)
         tokens = sum(map(len, sequences))
-        progress.say(f"{len(sequences)} sequences, {tokens:,} tokens, {len(reference.layers)} layers")
+        size = f"{counted(len(sequences), 'sequence')}, {counted(tokens, 'token')}"
+        progress.say(f"{size}, {len(reference.layers)} layers")
         progress.begin(_PART, measurement.cost)
         return engine.call(partial(measurement.run, partial(progress.advance, _PART))).result()

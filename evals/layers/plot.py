@@ -33,7 +33,7 @@ def draw_layers(found: LayerDivergence, budget: float, file: Path) -> None:
     above.axhline(budget, color="grey", linestyle="--", linewidth=1, label=f"budget {budget:g} nats")
     above.axhline(found.full_kl, color="black", linestyle=":", linewidth=1, label="the whole candidate")
     above.set_ylabel("cumulative KL, nats")
-    above.legend(loc="upper left", frameon=False)
+    above.legend(loc="best", frameon=False)
     worst = {row.layer for row in found.modules}
     colours = ["tab:orange" if row.layer in worst else "tab:blue" for row in found.layers]
     below.bar(places, [row.swap_kl for row in found.layers], color=colours)

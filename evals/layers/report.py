@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reference_engine.layers.result import LayerDivergence, LayerRow
-from ringtrue.report import SCHEMA, PlainFormat
+from ringtrue.report import SCHEMA, PlainFormat, counted
 
 _BAR = 24  # cells of the longest bar
 _HEADS = ("layer", "swap KL", "cum KL", "SQNR dB", "cosine")
@@ -94,7 +94,7 @@ def _summary(found: LayerDivergence, budget: float) -> list[str]:
     )
     return [
         f"{found.candidate} against {found.reference}: {found.full_kl:.4g} nats, {additivity}.",
-        f"Over {found.positions:,} positions in {found.sequences} sequences; "
+        f"Over {counted(found.positions, 'position')} in {counted(found.sequences, 'sequence')}; "
         f"without a swap the divergence is {found.control:g}.",
         f"The cumulative KL is beyond {budget:g} nats {place}.",
     ]
