@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from reference_engine.models.activations import InputRounding, round_inputs
+from reference_engine.models.dense_checkpoint import DenseCheckpoint
 from ringtrue.errors import ModelError
 
 QUANTIZATION_KEYS = ("quantization_config", "compression_config")  # of config.json; the second is the older
@@ -20,14 +20,6 @@ _REMEDY = (
     "variant such as @int4:group=128, or a .gguf file"
 )
 _INSTALL = "Run: pip install 'ringtrue[checkpoints]'"
-
-
-@dataclass(frozen=True, slots=True)
-class DenseCheckpoint:
-    """The float32 tensors of a checkpoint by name, and the modules, by name, whose inputs are rounded."""
-
-    tensors: dict[str, Tensor]
-    input_roundings: Mapping[str, InputRounding] = field(default_factory=dict)
 
 
 def quantization_config(folder: Path) -> dict[str, Any] | None:

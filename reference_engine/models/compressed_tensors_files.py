@@ -13,7 +13,7 @@ from compressed_tensors.utils.match import is_match
 from torch import Tensor, nn
 
 from reference_engine.models.activations import InputRounding
-from reference_engine.models.checkpoints import DenseCheckpoint
+from reference_engine.models.dense_checkpoint import DenseCheckpoint
 from reference_engine.models.shards import read_shards
 from ringtrue.errors import ModelError
 

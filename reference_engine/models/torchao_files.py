@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from reference_engine.models.activations import InputRounding
-from reference_engine.models.checkpoints import DenseCheckpoint
+from reference_engine.models.dense_checkpoint import DenseCheckpoint
 from reference_engine.models.quiet import quiet_torchao
 from reference_engine.models.shards import read_shards
 from ringtrue.errors import ModelError
