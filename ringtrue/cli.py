@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "inspect": Command("probes.commands:inspect", "Find out what an endpoint can do, and test its logprobs."),
     "probe": Command("collector.commands:probe", "Examine the endpoints now."),
+    "replay": Command("evals.replay.commands:replay", "Run the drift detectors over a recorded series."),
     "nightly": Command("collector.commands:nightly", "Run one scheduled cycle."),
     "verdicts": Command("collector.commands:verdicts", "Show the current verdicts."),
     "baseline": Command(
