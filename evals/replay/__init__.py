@@ -1,0 +1,1 @@
+"""Runs the drift detectors over a recorded series: when would each have alarmed?"""

@@ -1,0 +1,39 @@
+"""How one kind of nightly number is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+
+
+class Scale(StrEnum):
+    """On which scale a metric's nights are normal: declared with the metric, never chosen from its data."""
+
+    LINEAR = "linear"
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """How one kind of number is read.
+
+    ``resolution`` (> 0, in ``unit``) is the least difference that is measured
+    at all; no SD is taken to be smaller. On the log scale, for skewed numbers
+    that are never negative, x is read as log(1 + x / resolution).
+
+    Raises:
+        ValueError: the resolution is not a positive number.
+    """
+
+    resolution: float
+    scale: Scale = Scale.LINEAR
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.resolution < np.inf:
+            raise ValueError(f"a resolution of {self.resolution} {self.unit}")
