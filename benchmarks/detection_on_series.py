@@ -29,12 +29,12 @@ from rivals import b3it, lt, met, simulated, token_margins
 from rivals.simulated import HONEST, NIGHTS
 from scipy.stats import poisson
 
-from logprob_drift.border_inputs import distance, violation_alarms, violations
-from logprob_drift.greedy_margins import prompt_margins
-from logprob_drift.metric import Metric, Scale
-from logprob_drift.night_detector import Rule, detect
-from logprob_drift.samples import night_series
-from logprob_drift.series import RESOLUTION, cells_of, night_distances
+from logprob_drift.alarms.metric import Metric, Scale
+from logprob_drift.alarms.night_detector import Rule, detect
+from logprob_drift.alarms.series import RESOLUTION, cells_of, night_distances
+from logprob_drift.token_only.border_inputs import distance, violation_alarms, violations
+from logprob_drift.token_only.greedy_margins import prompt_margins
+from logprob_drift.token_only.samples import night_series
 from ringtrue.e_values import alarm_threshold
 
 RESULTS = Path(__file__).parent / "results" / "detection_on_series.json"

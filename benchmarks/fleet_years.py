@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from logprob_drift.night_detector import Alarms, Metric, Rule, Scale, detect
-from logprob_drift.rank_process import rank_alarms
+from logprob_drift.alarms.night_detector import Alarms, Metric, Rule, Scale, detect
+from logprob_drift.alarms.rank_process import rank_alarms
 from ringtrue.e_values import alarm_threshold
 from ringtrue.rate_change import rate_changes
 

@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 from scipy.signal import lfilter
 
-from logprob_drift.lengths import LOG_LENGTH, REASONING_SHARE
-from logprob_drift.metric import Metric
-from logprob_drift.night_detector import Rule, detect
+from logprob_drift.alarms.metric import Metric
+from logprob_drift.alarms.night_detector import Rule, detect
+from logprob_drift.token_only.lengths import LOG_LENGTH, REASONING_SHARE
 from ringtrue.e_values import alarm_threshold
 from ringtrue.rate_change import rate_changes
 

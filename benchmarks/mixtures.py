@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from logprob_drift.mixture import (
+from logprob_drift.alarms.mixture import (
     FALSE_POSITIVE,
     HITS,
     bad_session_threshold,
@@ -28,7 +28,7 @@ from logprob_drift.mixture import (
     session_e_values,
     sessions_needed,
 )
-from logprob_drift.restarts import sum_over_starts
+from logprob_drift.alarms.restarts import sum_over_starts
 from ringtrue.e_values import alarm_threshold
 from ringtrue.records import State
 

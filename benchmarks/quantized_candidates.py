@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from evals.compare.texts import embedded_sequences
-from logprob_drift.figure import Figure
-from logprob_drift.full_vocabulary import PositionDivergences
-from logprob_drift.kld_statistics import kld_statistics
+from logprob_drift.full_vocabulary.figure import Figure
+from logprob_drift.full_vocabulary.kld_statistics import kld_statistics
+from logprob_drift.full_vocabulary.positions import PositionDivergences
 from reference_engine.divergence.comparison import compare_models
 from reference_engine.divergence.noise import measure_floor
 from reference_engine.divergence.states import ExactStates

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from logprob_drift.border_inputs import violation_alarms
-from logprob_drift.greedy_margins import CLIP, compare_with_replay
-from logprob_drift.samples import permutation_test
+from logprob_drift.token_only.border_inputs import violation_alarms
+from logprob_drift.token_only.greedy_margins import CLIP, compare_with_replay
+from logprob_drift.token_only.samples import permutation_test
 from ringtrue.e_values import alarm_threshold
 from ringtrue.records import State
 

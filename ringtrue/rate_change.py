@@ -81,7 +81,7 @@ def rate_changes(
     nothing later. A change needs ``baseline`` measured nights before it and
     begins at most ``window`` nights back. ``accepted`` is the index of the
     night from which on a stream counts, as in
-    `logprob_drift.night_detector.detect`.
+    `logprob_drift.alarms.night_detector.detect`.
 
     Raises:
         ValueError: counts that are negative or not finite, or more events than trials.

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from evals.compare.texts import embedded_sequences
-from logprob_drift.context_loss import ContextLoss, context_loss
-from logprob_drift.full_vocabulary import PositionDivergences
-from logprob_drift.kld_statistics import KldStatistics, kld_statistics
+from logprob_drift.full_vocabulary.context_loss import ContextLoss, context_loss
+from logprob_drift.full_vocabulary.kld_statistics import KldStatistics, kld_statistics
+from logprob_drift.full_vocabulary.positions import PositionDivergences
 from reference_engine.baselines.corpus_files import read_corpus, usable_length
 from reference_engine.baselines.reading import open_baseline
 from reference_engine.baselines.store import DEFAULT_STORE, BaselineStore

@@ -13,8 +13,8 @@ from rich.table import Table
 from evals.compare.measuring import Comparison
 from evals.compare.sections import conclusion, preamble, sections
 from evals.compare.verdict import BudgetVerdict, Outcome
-from logprob_drift.context_loss import ContextBucket
-from logprob_drift.figure import Figure
+from logprob_drift.full_vocabulary.context_loss import ContextBucket
+from logprob_drift.full_vocabulary.figure import Figure
 from ringtrue.report import SCHEMA, Format
 
 _JUNIT_TAGS = {Outcome.BEYOND: "failure", Outcome.UNMEASURED: "error"}

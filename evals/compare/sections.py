@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from evals.compare.measuring import Comparison
 from evals.compare.verdict import BudgetVerdict
-from logprob_drift.figure import Figure
+from logprob_drift.full_vocabulary.figure import Figure
 from ringtrue.stats import clusters_needed
 
 _WORDS = {"mean": "mean", "median": "median", "maximum": "maximum", "minimum": "minimum", "rms": "RMS"}

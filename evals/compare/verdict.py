@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from logprob_drift.figure import Figure
+from logprob_drift.full_vocabulary.figure import Figure
 from ringtrue.exit_codes import ExitCode
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from evals.replay.line import Line, Row
 from evals.replay.texts import loops
-from logprob_drift.census import state_of
-from logprob_drift.series import NightCells, cells_of, merged
+from logprob_drift.alarms.census import state_of
+from logprob_drift.alarms.series import NightCells, cells_of, merged
 
 TEXTS_KEPT = 10
 """Texts of one prompt and batch that the sample test sees: its cost grows with their square."""

@@ -15,7 +15,7 @@ from evals.replay.judging_numbers import judge_numbers
 from evals.replay.judging_shares import judge_shares
 from evals.replay.judging_states import judge_states
 from evals.replay.outcomes import Outcome
-from logprob_drift.night_detector import Rule
+from logprob_drift.alarms.night_detector import Rule
 
 
 @dataclass(frozen=True, slots=True)

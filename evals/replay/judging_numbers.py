@@ -11,8 +11,8 @@ import numpy as np
 from evals.replay.alarm import alarm_of
 from evals.replay.outcomes import Outcome, Quiet, Unknown
 from evals.replay.watched import Stream
-from logprob_drift.metric import Metric
-from logprob_drift.night_detector import Alarms, Rule, detect
+from logprob_drift.alarms.metric import Metric
+from logprob_drift.alarms.night_detector import Alarms, Rule, detect
 
 
 def judge_numbers(streams: Sequence[Stream], detector: str, rule: Rule) -> list[Outcome]:

@@ -9,7 +9,7 @@ import numpy as np
 from evals.replay.alarm import alarm_of
 from evals.replay.outcomes import Outcome, Quiet, Unknown
 from evals.replay.watched import Shares
-from logprob_drift.night_detector import Rule
+from logprob_drift.alarms.night_detector import Rule
 from ringtrue.rate_change import CORRELATION_FLOOR, RateChanges, detectable_rate, rate_changes
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from evals.replay.alarm import alarm_of
 from evals.replay.outcomes import Outcome, Quiet, Unknown
 from evals.replay.watched import States
-from logprob_drift.census import NOTICE, census
-from logprob_drift.night_detector import Rule
+from logprob_drift.alarms.census import NOTICE, census
+from logprob_drift.alarms.night_detector import Rule
 
 _NEVER_REPEAT = 0.5  # share of different states in the baseline, beyond which a census says nothing
 

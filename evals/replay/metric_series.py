@@ -9,7 +9,7 @@ import numpy as np
 
 from evals.replay.batches import Batch, EndpointSeries, Numbers
 from evals.replay.watched import Shares, Stream
-from logprob_drift.metric import Metric, Scale
+from logprob_drift.alarms.metric import Metric, Scale
 
 FINEST = 30  # decimal places that are taken seriously
 _UNEVEN = 4.0  # a batch with so many times fewer requests than usual is none

@@ -8,8 +8,8 @@ import numpy as np
 
 from evals.replay.batches import Batch, EndpointSeries
 from evals.replay.watched import States, Stream
-from logprob_drift.metric import Metric, Scale
-from logprob_drift.series import RESOLUTION, NightCells, night_distances
+from logprob_drift.alarms.metric import Metric, Scale
+from logprob_drift.alarms.series import RESOLUTION, NightCells, night_distances
 
 _UNEVEN = 1.5  # a distance depends on the number of requests: they must be nearly equal
 

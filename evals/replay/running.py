@@ -15,7 +15,7 @@ from evals.replay.detectors import DETECTORS, Detector, Setting
 from evals.replay.notes import notes_on
 from evals.replay.outcomes import Alarm, Outcome, Quiet, Replay, Unknown
 from evals.replay.reading import Recording, read_recording
-from logprob_drift.night_detector import Rule
+from logprob_drift.alarms.night_detector import Rule
 from ringtrue.e_values import NIGHTS_A_YEAR, alarm_threshold
 from ringtrue.errors import UsageError
 from ringtrue.progress import ProgressReport

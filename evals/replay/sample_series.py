@@ -9,8 +9,8 @@ import numpy as np
 
 from evals.replay.batches import EndpointSeries
 from evals.replay.watched import Stream
-from logprob_drift.metric import Metric
-from logprob_drift.samples import PAD, night_series
+from logprob_drift.alarms.metric import Metric
+from logprob_drift.token_only.samples import PAD, night_series
 
 WORDS = 50  # of an answer
 _MMD2 = Metric(1e-4, unit="MMD^2")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evals.replay.batches import Batch
-from logprob_drift.metric import Metric
+from logprob_drift.alarms.metric import Metric
 from ringtrue.stats import Values
 
 

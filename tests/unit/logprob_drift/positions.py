@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from logprob_drift.full_vocabulary import PositionDivergences
+from logprob_drift.full_vocabulary.positions import PositionDivergences
 
 
 def positions(

@@ -11,8 +11,8 @@ from rich.console import Console
 from evals.compare.measuring import Comparison
 from evals.compare.report import render_comparison, to_json
 from evals.compare.verdict import BudgetVerdict, judge_budget
-from logprob_drift.context_loss import context_loss
-from logprob_drift.kld_statistics import kld_statistics
+from logprob_drift.full_vocabulary.context_loss import context_loss
+from logprob_drift.full_vocabulary.kld_statistics import kld_statistics
 from ringtrue.report import Format
 from tests.unit.logprob_drift.positions import random_positions
 

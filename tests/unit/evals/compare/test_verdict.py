@@ -1,7 +1,7 @@
 import pytest
 
 from evals.compare.verdict import Outcome, judge_budget
-from logprob_drift.figure import Figure
+from logprob_drift.full_vocabulary.figure import Figure
 from ringtrue.records import Interval
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from logprob_drift.metric import Metric
+from logprob_drift.alarms.metric import Metric
 from ringtrue.records import Cause, Check, Finding, Interval, Party, Severity
 
 LOG_INPUT = Metric(resolution=0.01, unit="log tokens")

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logprob_drift.context_loss import context_loss
-from logprob_drift.full_vocabulary import PositionDivergences
+from logprob_drift.full_vocabulary.context_loss import context_loss
+from logprob_drift.full_vocabulary.positions import PositionDivergences
 from tests.unit.logprob_drift.positions import positions, random_positions
 
 

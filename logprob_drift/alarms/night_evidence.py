@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from logprob_drift.autocorrelation import lag_one, variance_of_mean
-from logprob_drift.metric import Metric, Scale
+from logprob_drift.alarms.autocorrelation import lag_one, variance_of_mean
+from logprob_drift.alarms.metric import Metric, Scale
 from ringtrue.e_values import least_t2, log_t_factor
 
 Values = NDArray[np.float64]

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from logprob_drift.lengths import (
+from logprob_drift.alarms.night_detector import Rule, detect
+from logprob_drift.token_only.lengths import (
     LOG_LENGTH,
     cap_hits,
     empty_count,
@@ -9,7 +10,6 @@ from logprob_drift.lengths import (
     prompt_effects,
     reasoning_number,
 )
-from logprob_drift.night_detector import Rule, detect
 
 NAN = float("nan")
 

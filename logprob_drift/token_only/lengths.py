@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from logprob_drift.metric import Metric
-from logprob_drift.rates import Count
+from logprob_drift.alarms.metric import Metric
+from logprob_drift.token_only.rates import Count
 from ringtrue.stats import Values
 
 LOG_LENGTH = Metric(resolution=0.01, unit="log tokens")  # a change of 1 % is no change

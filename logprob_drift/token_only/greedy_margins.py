@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from logprob_drift.metric import Metric, Scale
+from logprob_drift.alarms.metric import Metric, Scale
 from logprob_drift.night import NUMERIC, POOL_NEEDS, RATIO
 from ringtrue.records import Interval, State
 from ringtrue.stats import Values, mean_interval

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from logprob_drift.figure import Figure
-from logprob_drift.full_vocabulary import PositionDivergences, require_floor
-from logprob_drift.kld_sums import quotient
+from logprob_drift.full_vocabulary.figure import Figure
+from logprob_drift.full_vocabulary.kld_sums import quotient
+from logprob_drift.full_vocabulary.positions import PositionDivergences, require_floor
 from ringtrue.stats import RESAMPLES, Values, cluster_resamples, resampled_interval
 
 _FIRST_EDGE = 16  # tokens; what comes before is one bucket: its positions are few, and models odd there

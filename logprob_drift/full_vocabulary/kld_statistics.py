@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from logprob_drift.figure import Figure
-from logprob_drift.full_vocabulary import PositionDivergences, require_floor
-from logprob_drift.kld_percentiles import Percentiles
-from logprob_drift.kld_sums import KldSums
+from logprob_drift.full_vocabulary.figure import Figure
+from logprob_drift.full_vocabulary.kld_percentiles import Percentiles
+from logprob_drift.full_vocabulary.kld_sums import KldSums
+from logprob_drift.full_vocabulary.positions import PositionDivergences, require_floor
 from ringtrue.records import Interval
 from ringtrue.stats import RESAMPLES, Values, cluster_resamples, clusters_needed, resampled_interval
 

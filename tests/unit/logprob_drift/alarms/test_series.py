@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logprob_drift.series import RESOLUTION, NightCells, cells_of, merged, night_distances, prompt_distances
+from logprob_drift.alarms.series import (
+    RESOLUTION,
+    NightCells,
+    cells_of,
+    merged,
+    night_distances,
+    prompt_distances,
+)
 
 
 def night(*rows: dict[int, float]) -> NightCells:

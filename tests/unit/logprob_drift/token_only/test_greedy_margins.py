@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from logprob_drift.greedy_margins import (
+from logprob_drift.token_only.greedy_margins import (
     CLIP,
     compare_with_replay,
     night_number,

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logprob_drift.autocorrelation import lag_one, variance_of_mean
-from logprob_drift.night_detector import Metric, Rule, Scale, detect
+from logprob_drift.alarms.autocorrelation import lag_one, variance_of_mean
+from logprob_drift.alarms.night_detector import Metric, Rule, Scale, detect
 from ringtrue.e_values import alarm_threshold
 
 A = alarm_threshold(200)

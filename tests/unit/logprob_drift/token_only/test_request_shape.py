@@ -1,8 +1,14 @@
 import numpy as np
 import pytest
 
-from logprob_drift.night_detector import Rule, detect
-from logprob_drift.request_shape import LOG_INPUT, RequestShape, ShapeNumber, shape_finding, shape_numbers
+from logprob_drift.alarms.night_detector import Rule, detect
+from logprob_drift.token_only.request_shape import (
+    LOG_INPUT,
+    RequestShape,
+    ShapeNumber,
+    shape_finding,
+    shape_numbers,
+)
 from ringtrue.records import Cause, Party, Severity
 
 

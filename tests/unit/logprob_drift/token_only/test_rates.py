@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from logprob_drift.rates import Count, Rate, compounded, count_columns, judge_rates, rate_of
+from logprob_drift.token_only.rates import Count, Rate, compounded, count_columns, judge_rates, rate_of
 from ringtrue.records import State
 
 THRESHOLD = 73_000.0

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logprob_drift.border_inputs import (
+from logprob_drift.token_only.border_inputs import (
     CORRELATION_FLOOR,
     distance,
     distance_p_value,

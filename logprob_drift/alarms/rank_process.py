@@ -25,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from logprob_drift.alarms.restarts import sum_over_starts
 from logprob_drift.night import NUMERIC
-from logprob_drift.restarts import sum_over_starts
 from ringtrue.e_values import average
 
 Values = NDArray[np.float64]

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from logprob_drift.full_vocabulary import PositionDivergences, require_floor
+from logprob_drift.full_vocabulary.positions import PositionDivergences, require_floor
 from tests.unit.logprob_drift.positions import positions
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logprob_drift.figure import Figure
-from logprob_drift.kld_statistics import KldStatistics, kld_statistics
+from logprob_drift.full_vocabulary.figure import Figure
+from logprob_drift.full_vocabulary.kld_statistics import KldStatistics, kld_statistics
 from tests.unit.logprob_drift.positions import positions, random_positions
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
 
-from logprob_drift.metric import Metric
-from logprob_drift.restarts import sum_over_starts
+from logprob_drift.alarms.metric import Metric
+from logprob_drift.alarms.restarts import sum_over_starts
 from ringtrue.stats import Values
 
 CORRELATION_FLOOR = 0.05  # intra-batch correlation assumed at least, until there are enough nights

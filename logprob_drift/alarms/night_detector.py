@@ -21,8 +21,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from logprob_drift.metric import Metric, Scale
-from logprob_drift.night_evidence import Evidence, Rule
+from logprob_drift.alarms.metric import Metric, Scale
+from logprob_drift.alarms.night_evidence import Evidence, Rule
 
 __all__ = ["Alarms", "Metric", "Rule", "Scale", "detect"]
 

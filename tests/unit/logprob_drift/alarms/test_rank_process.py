@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logprob_drift.alarms.rank_process import mean_log_divergence, rank_alarms, ranks_among_all
 from logprob_drift.night import NUMERIC
-from logprob_drift.rank_process import mean_log_divergence, rank_alarms, ranks_among_all
 from ringtrue.e_values import alarm_threshold
 
 A = alarm_threshold(200)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from logprob_drift.census import census, nearest, severity, state_of
+from logprob_drift.alarms.census import census, nearest, severity, state_of
 from ringtrue.records import Severity
 
 

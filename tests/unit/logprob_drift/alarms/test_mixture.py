@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from logprob_drift.mixture import (
+from logprob_drift.alarms.mixture import (
     FALSE_POSITIVE,
     SHARES,
     bad_session_threshold,
@@ -12,7 +12,7 @@ from logprob_drift.mixture import (
     session_e_values,
     sessions_needed,
 )
-from logprob_drift.restarts import sum_over_starts
+from logprob_drift.alarms.restarts import sum_over_starts
 from ringtrue.records import State
 
 

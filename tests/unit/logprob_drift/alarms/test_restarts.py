@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from logprob_drift.restarts import sum_over_starts
+from logprob_drift.alarms.restarts import sum_over_starts
 
 
 def test_the_sum_is_that_of_all_products_that_end_tonight() -> None:

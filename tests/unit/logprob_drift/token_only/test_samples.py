@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from logprob_drift.samples import PAD, hamming_kernel, mmd2, night_series, permutation_test
+from logprob_drift.token_only.samples import PAD, hamming_kernel, mmd2, night_series, permutation_test
 
 
 def answers(

@@ -1,0 +1,1 @@
+"""When a series of nights has changed, with a stated budget of false alarms."""
