@@ -9,8 +9,10 @@ from ringtrue.config import Settings, settings_from
 from ringtrue.errors import UsageError
 
 
-def choose(settings: Settings, names: Sequence[str] | None) -> Settings:
+def choose(settings: Settings, names: Sequence[str] | None, *, where: str = "--endpoint") -> Settings:
     """Return the settings with only the endpoints that are named, all if none is.
+
+    ``where`` is what an error calls the place the names came from.
 
     Raises:
         UsageError: There is no endpoint of a name.
@@ -20,7 +22,7 @@ def choose(settings: Settings, names: Sequence[str] | None) -> Settings:
         if name not in known:
             close = get_close_matches(name, known, n=1)
             remedy = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(known)}"
-            raise UsageError(f"no endpoint is named {name!r}", where="--endpoint", remedy=remedy)
+            raise UsageError(f"no endpoint is named {name!r}", where=where, remedy=remedy)
     chosen = tuple(endpoint for endpoint in settings.endpoints if not names or endpoint.name in names)
     return settings.model_copy(update={"endpoints": chosen})
 

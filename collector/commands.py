@@ -11,8 +11,9 @@ import typer
 from collector.choice import choose, one_endpoint, with_seed
 from probes.clock import system_clock
 from ringtrue.config import DEFAULT_PATH, Settings, load_settings
+from ringtrue.errors import UsageError
 from ringtrue.exit_codes import exit_code
-from ringtrue.records import Verdict
+from ringtrue.records import Check, Verdict
 from ringtrue.report import Format, render_verdicts, report_console
 from ringtrue.store import open_store
 
@@ -55,19 +56,57 @@ def nightly(
     _report(_cycle(load_settings(config), wait=wait), report)
 
 
-def verdicts(
+verdicts = typer.Typer(add_completion=False, help="The current verdicts; accept a change.")
+
+
+@verdicts.callback(invoke_without_command=True)
+def show(
+    ctx: typer.Context,
     *,
     config: ConfigOption = DEFAULT_PATH,
     endpoint: NamesOption = None,
     everything: Annotated[bool, typer.Option("--all", help="Also endpoints no longer configured.")] = False,
     report: FormatOption = Format.TABLE,
 ) -> None:
-    """Show the current verdicts."""
+    """Show the current verdicts; ``accept`` accepts a change."""
+    if ctx.invoked_subcommand is not None:
+        if endpoint or everything or report is not Format.TABLE:
+            raise UsageError("takes its own options", where="accept", remedy="Write them after `accept`")
+        ctx.obj = config
+        return
     settings = load_settings(config)
     names = {chosen.name for chosen in choose(settings, endpoint).endpoints}
     with closing(open_store(settings.store.url, clock=system_clock().now, read_only=True)) as store:
         current = store.current_verdicts()
     _report(tuple(verdict for verdict in current if everything or verdict.endpoint in names), report)
+
+
+@verdicts.command()
+def accept(
+    ctx: typer.Context,
+    endpoint: Annotated[str, typer.Argument(metavar="ENDPOINT", help="Whose change it is.")],
+    *,
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who accepts it.")],
+    why: Annotated[str, typer.Option(metavar="TEXT", help="Why it is no fault.")],
+    check: Annotated[Check, typer.Option(help="Of which check.")] = Check.LOGPROBS,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", help="The configuration file.", show_default="ringtrue.toml"),
+    ] = None,
+    report: FormatOption = Format.TABLE,
+) -> None:
+    """Accept a change that a series of nights showed: its nights become the new baseline."""
+    from collector.acceptance import accept as accept_change  # with numpy and scipy
+
+    clock = system_clock()
+    settings = load_settings(config or ctx.obj)
+    (chosen,) = choose(settings, [endpoint], where="ENDPOINT").endpoints
+    open_store(settings.store.url, clock=clock.now, read_only=True).close()  # there has to be one
+    with closing(open_store(settings.store.url, clock=clock.now)) as store:
+        accepted, verdict = accept_change(store, chosen.name, check, by=by, why=why, at=clock.now())
+    since = min(alarm.since for alarm in accepted)
+    typer.echo(f"Accepted: the baseline of {endpoint} {check.value} begins {since:%Y-%m-%d}", err=True)
+    render_verdicts((verdict,), report, report_console())
 
 
 def _cycle(

@@ -13,6 +13,7 @@ from uuid import uuid4
 from collector.floors import StoredFloors
 from collector.lease import cycle_lease
 from collector.night import Night, Recorder
+from collector.series import watch_for
 from collector.spending import budget_for, most_it_can_cost
 from evals.plan import ExaminePlan
 from evals.truth import Truth
@@ -91,5 +92,7 @@ async def run_cycle(
         )
         progress.say(render_cost(most_it_can_cost(specs, truth, plan)))
         previous = await asyncio.to_thread(store.previous_verdicts)
-        night = Night(run, clock.now(), store, truth, plan, previous, clock, progress, recorder)
+        names = {spec.name for spec in specs} | {endpoint for endpoint, _ in previous}
+        watch = watch_for(settings, endpoints=len(names), basis=truth.floor_key)
+        night = Night(run, clock.now(), store, truth, plan, previous, watch, clock, progress, recorder)
         return CycleResult(run, await night.watch_over(endpoints, lease))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from collector.lease import Lease
+from collector.series import Watch, judge_series
 from evals.examine import examine
 from evals.plan import ExaminePlan
 from evals.truth import Truth
@@ -38,6 +39,7 @@ class Night:
     truth: Truth
     plan: ExaminePlan
     previous: Previous
+    watch: Watch
     clock: Clock
     progress: ProgressReport
     recorder: Recorder | None
@@ -46,7 +48,7 @@ class Night:
     async def watch_over(self, endpoints: Sequence[Endpoint], lease: Lease) -> tuple[Verdict, ...]:
         """Examine the endpoints, and close the run in whatever way it ends."""
         try:
-            await asyncio.to_thread(self.store.start_run, self.run)
+            await asyncio.to_thread(self.store.start_run, self.run, self.watch.basis)
             await self._examine_all(endpoints, lease)
         except asyncio.CancelledError:
             await asyncio.to_thread(
@@ -84,10 +86,13 @@ class Night:
             on_progress=lambda steps: self.progress.advance(name, steps),
             record=self.recorder,
         )
-        verdicts = conclude(
-            name, found.model, found.findings, previous=self.previous, run=self.run, at=self.started
+        judged = await asyncio.to_thread(
+            judge_series, self.store, name, found.findings, self.watch, run=self.run, at=self.started
         )
-        await asyncio.to_thread(self.store.conclude, self.run, found.findings, verdicts)
+        verdicts = conclude(
+            name, found.model, judged.findings, previous=self.previous, run=self.run, at=self.started
+        )
+        await asyncio.to_thread(self.store.conclude, self.run, judged.findings, verdicts, judged.alarms)
         self.verdicts[name] = verdicts
 
     async def _keep(self, observations: Sequence[Observation]) -> None:

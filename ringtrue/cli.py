@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, Command] = {
     "probe": Command("collector.commands:probe", "Examine the endpoints now."),
     "replay": Command("evals.replay.commands:replay", "Run the drift detectors over a recorded series."),
     "nightly": Command("collector.commands:nightly", "Run one scheduled cycle."),
-    "verdicts": Command("collector.commands:verdicts", "Show the current verdicts."),
+    "verdicts": Command("collector.commands:verdicts", "Show the current verdicts; accept a change."),
     "baseline": Command(
         "evals.baseline.commands:baseline", "Store what a model says of a corpus: build, list, show, verify."
     ),
@@ -113,6 +113,9 @@ def _load(target: str) -> Callable[..., Any] | typer.Typer:
     loaded: Callable[..., Any] | typer.Typer = getattr(import_module(module), name)
     if not isinstance(loaded, typer.Typer):
         return _interruptible(loaded)
+    group = loaded.registered_callback
+    if group is not None and group.callback is not None:
+        group.callback = _interruptible(group.callback)
     for command in loaded.registered_commands:
         if command.callback is not None:
             command.callback = _interruptible(command.callback)

@@ -68,6 +68,12 @@ class BudgetSettings(_Section):
     max_dollars: Positive | None = None
 
 
+class AlarmSettings(_Section):
+    """How often the series of nights may raise a false alarm in a year, all endpoints together."""
+
+    false_alarms_per_year: Annotated[float, Field(gt=0, le=100)] = 1.0
+
+
 class LimitSettings(_Section):
     """``records.Limits`` as a section of the file; times in seconds."""
 
@@ -118,6 +124,7 @@ class Settings(BaseSettings):
     reference: ReferenceSettings = ReferenceSettings()
     probe: ProbeSettings = ProbeSettings()
     budget: BudgetSettings = BudgetSettings()
+    alarms: AlarmSettings = AlarmSettings()
     endpoints: tuple[EndpointSettings, ...]
 
     @classmethod

@@ -340,7 +340,8 @@ class Finding:
     the check then ends as UNKNOWN. ``evidence`` holds hashes, offsets and,
     from probes only, at most 64 token IDs around a difference. It never holds
     text. ``value`` is the measured quantity; ``effect`` is how far it lies
-    beyond what an honest endpoint shows.
+    beyond what an honest endpoint shows. ``since`` is when the fault began,
+    where the judge knows it: a judge of one night does not.
     """
 
     endpoint: str
@@ -361,6 +362,7 @@ class Finding:
     value: float | None = None
     measured: bool = True
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +370,8 @@ class Verdict:
     """What a person reads about one endpoint and one check.
 
     ``since`` is the time of the first run of the unbroken series of runs with
-    this state and cause. ``onset`` is the length, in tokens, of the first
+    this state and cause, or the estimated begin of a change that a series of
+    nights showed. ``onset`` is the length, in tokens, of the first
     faulty context bucket.
     """
 
@@ -388,3 +391,34 @@ class Verdict:
     n: int = 0
     detectable_effect: float | None = None
     onset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A change that a series of nights showed in one stream of an endpoint's numbers.
+
+    ``run`` raised it at ``raised``; ``since`` is the start of the first run of
+    the estimated change. ``evidence`` is what the night of the alarm said,
+    ``threshold`` what it had to reach. ``level`` and ``spread`` are mean and SD
+    of the nights before the change, on the metric's own scale.
+
+    It stands while ``closed`` is ``None``. An accepted one names who (``by``)
+    and ``why``, and the nights from ``since`` on are the new baseline. One that
+    went away by itself has no ``by``; its nights, from ``since`` to before
+    ``until``, are left out of the series.
+    """
+
+    run: str
+    endpoint: str
+    check: Check
+    stream: str
+    since: datetime
+    raised: datetime
+    evidence: float
+    threshold: float
+    level: float
+    spread: float
+    closed: datetime | None = None
+    until: datetime | None = None
+    by: str | None = None
+    why: str | None = None

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from sqlalchemy import RowMapping
 
 from ringtrue.records import (
+    Alarm,
     Cause,
     Check,
     Finding,
@@ -22,7 +23,7 @@ from ringtrue.records import (
     Verdict,
 )
 
-Record = TypeVar("Record", Observation, Finding, Verdict)
+Record = TypeVar("Record", Observation, Finding, Verdict, Alarm)
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "alternatives": lambda causes: tuple(Cause(cause) for cause in causes),
@@ -36,7 +37,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def to_row(record: Observation | Finding | Verdict) -> dict[str, Any]:
+def to_row(record: Observation | Finding | Verdict | Alarm) -> dict[str, Any]:
     """Return the record's fields as column values: enums as text, intervals as JSON objects."""
     return {field.name: _plain(getattr(record, field.name)) for field in fields(record)}
 

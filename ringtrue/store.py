@@ -13,9 +13,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from ringtrue.database import Database, open_database
 from ringtrue.errors import LeaseHeldError
-from ringtrue.records import Check, Finding, Observation, Verdict
+from ringtrue.nightly_numbers import NightNumbers, read_nights
+from ringtrue.records import Alarm, Check, Finding, Observation, Verdict
 from ringtrue.rows import from_row, to_row
-from ringtrue.tables import FINDING, FLOOR, LEASE, OBSERVATION, RUN, VERDICT
+from ringtrue.tables import ALARM, FINDING, FLOOR, LEASE, OBSERVATION, RUN, VERDICT
 
 Clock = Callable[[], datetime]
 """Returns the time of day in UTC, aware."""
@@ -35,13 +36,17 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One cycle of measuring; ``reason`` says why it did not end well."""
+    """One cycle of measuring; ``reason`` says why it did not end well.
+
+    Numbers of runs with the same ``basis`` come from the same prompts, reference and k.
+    """
 
     id: str
     started: datetime
     ended: datetime | None
     status: RunStatus
     reason: str | None
+    basis: str | None = None
 
 
 class Store:
@@ -66,13 +71,14 @@ class Store:
 
     # Runs
 
-    def start_run(self, run: str) -> None:
+    def start_run(self, run: str, basis: str | None = None) -> None:
         """Open a run. One that a crash left open is marked as failed: the lease lets only one be open."""
         now = self._clock()
         abandoned = {"status": RunStatus.FAILED.value, "ended": now, "reason": "ended without a word"}
         with self._database.write() as connection:
             connection.execute(update(RUN).where(RUN.c.status == RunStatus.RUNNING.value).values(abandoned))
-            connection.execute(RUN.insert(), {"id": run, "started": now, "status": RunStatus.RUNNING.value})
+            row = {"id": run, "started": now, "status": RunStatus.RUNNING.value, "basis": basis}
+            connection.execute(RUN.insert(), row)
 
     def finish_run(self, run: str, status: RunStatus, reason: str | None = None) -> None:
         """Close a run."""
@@ -93,11 +99,22 @@ class Store:
         with self._database.write() as connection:
             _insert(connection, OBSERVATION, [to_row(observation) for observation in observations])
 
-    def conclude(self, run: str, findings: Sequence[Finding], verdicts: Sequence[Verdict]) -> None:
-        """Keep what was found about an endpoint and what follows from it, all or none."""
+    def conclude(
+        self,
+        run: str,
+        findings: Sequence[Finding],
+        verdicts: Sequence[Verdict],
+        alarms: Sequence[Alarm] = (),
+    ) -> None:
+        """Keep what was found about an endpoint and what follows from it, all or none.
+
+        An alarm that is there already is replaced: it was closed.
+        """
         with self._database.write() as connection:
             _insert(connection, FINDING, [{**to_row(finding), "run": run} for finding in findings])
             _insert(connection, VERDICT, [to_row(verdict) for verdict in verdicts])
+            for alarm in alarms:
+                _upsert(connection, ALARM, to_row(alarm))
 
     def observations(self, run: str) -> tuple[Observation, ...]:
         """Return the observations of a run, in the order they were stored."""
@@ -131,6 +148,22 @@ class Store:
     def previous_verdicts(self) -> dict[tuple[str, Check], Verdict]:
         """Return the current verdicts by endpoint and check, as ``ringtrue.verdict.conclude`` wants them."""
         return {(verdict.endpoint, verdict.check): verdict for verdict in self.current_verdicts()}
+
+    # Series of nights
+
+    def nights(
+        self, endpoint: str, basis: str, *, tonight: str | None, limit: int
+    ) -> tuple[NightNumbers, ...]:
+        """Return the last nights of an endpoint, as `ringtrue.nightly_numbers.read_nights`."""
+        with self._database.read() as connection:
+            return read_nights(connection, endpoint, basis, tonight=tonight, nights=limit)
+
+    def alarms(self, endpoint: str, check: Check) -> tuple[Alarm, ...]:
+        """Return all alarms of an endpoint and check, those that were closed too, the oldest first."""
+        mine = (ALARM.c.endpoint == endpoint) & (ALARM.c.check == check.value)
+        query = select(ALARM).where(mine).order_by(ALARM.c.raised, ALARM.c.run, ALARM.c.stream)
+        with self._database.read() as connection:
+            return tuple(from_row(Alarm, row) for row in connection.execute(query).mappings())
 
     # Noise floors
 

@@ -68,6 +68,7 @@ RUN = Table(
     Column("ended", UtcDateTime),
     Column("status", String, nullable=False),
     Column("reason", String),
+    Column("basis", String),
 )
 
 OBSERVATION = Table(
@@ -111,6 +112,7 @@ FINDING = Table(
     Column("value", Float),
     Column("measured", Boolean, nullable=False),
     Column("evidence", JSON, nullable=False),
+    Column("since", UtcDateTime),
     Index(None, "endpoint", "check"),
 )
 
@@ -135,6 +137,26 @@ VERDICT = Table(
     Column("detectable_effect", Float),
     Column("onset", Integer),
     Index(None, "endpoint", "check", "id"),
+)
+
+ALARM = Table(
+    "alarm",
+    METADATA,
+    Column("run", String, ForeignKey("run.id"), primary_key=True),
+    Column("endpoint", String, primary_key=True),
+    Column("check", String, primary_key=True),
+    Column("stream", String, primary_key=True),
+    Column("since", UtcDateTime, nullable=False),
+    Column("raised", UtcDateTime, nullable=False),
+    Column("evidence", Float, nullable=False),
+    Column("threshold", Float, nullable=False),
+    Column("level", Float, nullable=False),
+    Column("spread", Float, nullable=False),
+    Column("closed", UtcDateTime),
+    Column("until", UtcDateTime),
+    Column("by", String),
+    Column("why", String),
+    Index(None, "endpoint", "check"),
 )
 
 FLOOR = Table(

@@ -33,8 +33,8 @@ def conclude(
     The loudest finding of a check speaks for it (WORSE, CHANGED, UNKNOWN, OK);
     among equals the first does, so that judges put what is most upstream
     first. A check without findings was not examined and gets no verdict.
-    ``since`` is carried over from ``previous`` while state and cause stay the
-    same, and is ``at`` otherwise.
+    ``since`` is what the finding says; without that it is carried over from
+    ``previous`` while state and cause stay the same, and is ``at`` otherwise.
     """
     verdicts = []
     for check in Check:
@@ -62,7 +62,7 @@ def _verdict(
         run=run,
         cause=cause,
         alternatives=() if state is State.OK else finding.alternatives,
-        since=before.since if before is not None and unbroken else at,
+        since=finding.since or (before.since if before is not None and unbroken else at),
         metric=finding.metric,
         value=finding.value,
         unit=finding.unit,

@@ -140,6 +140,7 @@ def _equal(endpoint: str, agreement: Agreement) -> Finding:
         value=0.0,
         unit="prompts",
         n=right,
+        evidence={"counted": agreement.counted},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,3 +38,15 @@ class Metric:
     def __post_init__(self) -> None:
         if not 0 < self.resolution < np.inf:
             raise ValueError(f"a resolution of {self.resolution} {self.unit}")
+
+    def scaled(self, values: Values) -> Values:
+        """Return ``values`` on the metric's scale; NaN stays NaN."""
+        return np.log1p(values / self.resolution) if self.scale is Scale.LOG else values
+
+    def in_unit(self, scaled: float) -> float:
+        """Return what a number on the metric's scale is in its unit."""
+        return self.resolution * math.expm1(scaled) if self.scale is Scale.LOG else scaled
+
+    def least_sd(self, scaled: float) -> float:
+        """Return the SD, on the metric's scale, that is one resolution at the level ``scaled``."""
+        return math.exp(-scaled) if self.scale is Scale.LOG else self.resolution

@@ -109,8 +109,7 @@ def detect(
     order = np.argsort(~measured, axis=1, kind="stable")  # measured nights first, in order
     packed = np.take_along_axis(kept, order, axis=1)
     packed = np.where(np.isnan(packed), 0.0, packed)
-    scaled = np.log1p(packed / metric.resolution) if metric.scale is Scale.LOG else packed
-    found = Evidence(scaled, metric, rule)
+    found = Evidence(metric.scaled(packed), metric, rule)
     return _unpacked(found, order, measured, rule)
 
 

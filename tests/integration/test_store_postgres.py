@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +19,19 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from ringtrue.errors import LeaseHeldError, NewerStoreError, StoreError
-from ringtrue.records import Cause, Check, Finding, Interval, Observation, Party, Severity, State, Verdict
+from ringtrue.nightly_numbers import NightNumbers
+from ringtrue.records import (
+    Alarm,
+    Cause,
+    Check,
+    Finding,
+    Interval,
+    Observation,
+    Party,
+    Severity,
+    State,
+    Verdict,
+)
 from ringtrue.store import RunStatus, Store, open_store
 from ringtrue.tables import METADATA
 
@@ -120,6 +133,49 @@ def test_what_was_stored_comes_back_equal(store: Store) -> None:
     assert store.current_verdicts() == (VERDICT,)
     assert store.floor_get("k") == {"p1": [[7, -0.1]]}
     assert [(run.id, run.status, run.ended) for run in store.runs()] == [("r1", RunStatus.OK, NOW)]
+
+
+def test_alarms_are_raised_and_closed_and_the_newest_run_of_each_comparable_night_is_read(
+    store: Store,
+) -> None:
+    numbers = (("kl_mean", 0.25, 64), ("k_min", 20.0, 64))
+    for run, basis in (("r1", "b"), ("r2", "b"), ("r3", "other")):
+        store.start_run(run, basis)
+        store.add_observations(
+            [
+                Observation("acme", "p", metric, value, "nats", n, NOW, run, context_length=32)
+                for metric, value, n in numbers
+            ]
+        )
+    tokens = replace(FINDING, check=Check.TOKENS, severity=Severity.INFO)
+    raised = Alarm("r1", "acme", Check.LOGPROBS, "kl_mean@32", NOW, NOW, 900.0, 730.0, 2.4, 0.1)
+    store.conclude("r1", [replace(FINDING, value=0.25), tokens], [], [raised])
+    closed = replace(raised, closed=NOW, by="ann", why="new kernels")
+    store.conclude("r2", [], [], [closed])
+
+    buckets = {32: {metric: (value, n) for metric, value, n in numbers}}
+    assert store.nights("acme", "b", tonight="r2", limit=90) == (NightNumbers("r2", NOW, buckets),)
+    assert store.nights("acme", "b", tonight=None, limit=90) == (NightNumbers("r1", NOW, buckets),)
+    assert store.alarms("acme", Check.LOGPROBS) == (closed,)
+
+
+def test_a_database_of_the_first_version_is_upgraded_and_keeps_what_it_held(store: Store, url: str) -> None:
+    store.start_run("r1")
+    store.conclude("r1", [FINDING], [VERDICT])
+    with store._database.write() as connection:
+        for statement in (
+            "DROP TABLE alarm",
+            "ALTER TABLE run DROP COLUMN basis",
+            "ALTER TABLE finding DROP COLUMN since",
+            "UPDATE alembic_version SET version_num = '0001'",
+        ):
+            connection.exec_driver_sql(statement)
+    upgraded = open_store(url, clock=lambda: NOW)
+    assert upgraded.findings("r1") == (FINDING,)
+    assert [(run.id, run.basis) for run in upgraded.runs()] == [("r1", None)]
+    with upgraded._database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+    upgraded.close()
 
 
 def test_a_failed_conclusion_leaves_nothing(store: Store) -> None:

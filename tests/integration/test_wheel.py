@@ -61,6 +61,7 @@ def test_the_wheel_holds_the_packages_their_data_and_nothing_else(wheel: Path) -
         f"ringtrue-{PROJECT['project']['version']}.dist-info",
     }
     assert "ringtrue/migrations/versions/v0001_initial.py" in names
+    assert "ringtrue/migrations/versions/v0002_alarms.py" in names
     assert "probes/texts/cjk.txt" in names
 
 

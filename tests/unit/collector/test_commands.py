@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +17,7 @@ from probes.dialects import DIALECTS
 from ringtrue.cli import COMMANDS, run
 from ringtrue.config import EndpointSettings, ProbeSettings, Settings, load_settings
 from ringtrue.errors import ConfigError, UsageError
-from ringtrue.records import Cause, Check, State, Verdict
+from ringtrue.records import Alarm, Cause, Check, Finding, Party, Severity, State, Verdict
 from ringtrue.store import open_store
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -95,6 +96,74 @@ def test_a_table_that_is_piped_is_wide_enough_to_keep_its_lines(
     run(COMMANDS, ["verdicts", "--config", str(config)])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines if line] == ["endpoint", "acme", "zeta", "zeta"]
+
+
+@pytest.fixture
+def alarmed(config: Path) -> None:
+    """Keep an alarm that stands against acme, and what the rule of one night found beside it."""
+    own = Finding(
+        "acme", Check.LOGPROBS, "c", Severity.INFO, Party.UNKNOWN, Cause.UNKNOWN, "within the floor"
+    )
+    series = replace(own, code="logprobs.series", severity=Severity.WARN, message="no longer as it was")
+    alarm = Alarm("r1", "acme", Check.LOGPROBS, "kl_mean@32", NOW, NOW, 900.0, 730.0, 2.4, 0.1)
+    changed = replace(ACME, verdict=State.CHANGED, cause=Cause.NUMERICS, reason="no longer as it was")
+    with closing(open_store(load_settings(config).store.url, clock=lambda: NOW)) as store:
+        store.start_run("r1")
+        store.conclude("r1", [own, series], [changed], [alarm])
+
+
+@pytest.mark.usefixtures("alarmed")
+@pytest.mark.parametrize("before", [True, False])
+def test_an_accepted_change_is_ok_from_then_on_and_says_from_when_the_baseline_counts(
+    config: Path, capsys: pytest.CaptureFixture[str], before: bool
+) -> None:
+    where = ["--config", str(config)]
+    only = ["--endpoint", "acme"]
+    assert run(COMMANDS, ["verdicts", *where, *only]) == 1
+    capsys.readouterr()
+    command = ["verdicts", *where, "accept", "acme"] if before else ["verdicts", "accept", "acme", *where]
+    assert run(COMMANDS, [*command, "--by", "ann", "--why", "new kernels", "--format", "json"]) == 0
+    captured = capsys.readouterr()
+    (shown,) = json.loads(captured.out)["verdicts"]
+    assert (shown["verdict"], shown["reason"]) == ("OK", "within the floor")
+    assert captured.err == "Accepted: the baseline of acme logprobs begins 2026-03-01\n"
+    assert run(COMMANDS, ["verdicts", *where, *only]) == 0
+    with closing(open_store(load_settings(config).store.url, clock=lambda: NOW)) as store:
+        (alarm,) = store.alarms("acme", Check.LOGPROBS)
+    assert (alarm.by, alarm.why) == ("ann", "new kernels")
+    assert alarm.closed is not None
+
+
+@pytest.mark.usefixtures("alarmed")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["acne"], "ENDPOINT: no endpoint is named 'acne'. Did you mean acme?"),
+        (["acme", "--check", "tokens"], "acme tokens: no alarm of a series stands here"),
+        (["zeta"], "zeta logprobs: no alarm of a series stands here"),
+        (["acme", "--check", "xyz"], "Invalid value for '--check'"),
+    ],
+)
+def test_what_can_not_be_accepted_is_a_usage_error(
+    config: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    options = ["--config", str(config), "--by", "ann", "--why", "new kernels"]
+    assert run(COMMANDS, ["verdicts", "accept", *arguments, *options]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_accepting_creates_no_store(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["verdicts", "accept", "acme", "--by", "ann", "--why", "so", "--config", str(config)]
+    assert run(COMMANDS, arguments) == 3
+    assert "no such store yet" in capsys.readouterr().err
+
+
+def test_options_of_the_list_are_not_passed_over_before_accept(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["verdicts", "--format", "json", "accept", "acme", "--by", "ann", "--why", "so"]
+    assert run(COMMANDS, arguments) == 2
+    assert "accept: takes its own options. Write them after `accept`" in capsys.readouterr().err
 
 
 def test_probe_runs_the_named_endpoints_with_the_options_given(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -128,6 +128,7 @@ class Bench:
     scripts: dict[str, Script] = field(default_factory=dict)
     connected: list[Connected] = field(default_factory=list)
     started: list[str] = field(default_factory=list)
+    measured: Callable[[str, str], Sequence[Observation]] = lambda name, run: [observation(name, run)]
 
     async def examine(
         self,
@@ -147,7 +148,7 @@ class Bench:
         if record is not None:
             record(SimpleNamespace(endpoint=name))
         on_progress(len(truth.prompts))
-        findings = await self.scripts.get(name, measures)(lambda: emit([observation(name, run)]), name)
+        findings = await self.scripts.get(name, measures)(lambda: emit(self.measured(name, run)), name)
         return Examination(name, endpoint.spec.model, tuple(findings))
 
     def connect(self, spec: EndpointSpec, budget: object) -> Connected:
@@ -217,6 +218,36 @@ async def test_every_endpoint_gets_its_verdicts_and_they_are_stored(bench: Bench
     assert lease_is_free(bench.store)
     assert all(endpoint.closed for endpoint in bench.connected)
     assert bench.said.done == {"a": 0, "b": 0}
+
+
+async def test_a_lasting_change_is_seen_in_the_series_of_nights_and_names_its_first_night(
+    bench: Bench,
+) -> None:
+    def kl_of_the_night(name: str, run: str) -> Sequence[Observation]:
+        kl = 0.001 if name == "b" or bench.time.now < NOON + timedelta(days=20) else 0.003
+        return [
+            Observation(name, "p", metric, value, "nats", 4, bench.time.now, run, context_length=32)
+            for metric, value in (("kl_mean", kl), ("k_min", 20.0))
+        ]
+
+    async def as_the_model(emit: Callable[[], Awaitable[None]], name: str) -> Sequence[Finding]:
+        await emit()
+        tokens = replace(finding(name), check=Check.TOKENS)
+        return [replace(finding(name), value=0.001), tokens]
+
+    bench.measured = kl_of_the_night
+    bench.scripts = {"a": as_the_model, "b": as_the_model}
+    logprobs = []
+    for _ in range(28):
+        a, _, b, _ = (await bench.cycle()).verdicts
+        logprobs.append((a, b))
+        bench.time.now += timedelta(days=1)
+    assert {a.verdict for a, _ in logprobs[:20]} == {b.verdict for _, b in logprobs} == {State.OK}
+    last, other = logprobs[-1]
+    assert (last.verdict, last.since) == (State.CHANGED, NOON + timedelta(days=20))
+    assert (other.verdict, other.since) == (State.OK, NOON)
+    (alarm,) = bench.store.alarms("a", Check.LOGPROBS)
+    assert alarm.threshold == 2 * 365  # two endpoints, one bucket, one false alarm a year
 
 
 async def test_what_it_may_cost_is_said_before_anything_is_sent(bench: Bench) -> None:

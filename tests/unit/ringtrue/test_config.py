@@ -233,3 +233,12 @@ def test_a_file_that_is_no_text_is_refused(path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="cannot be read"):
         load_settings(path)
+
+
+def test_false_alarms_a_year_are_more_than_none_and_no_more_than_a_hundred(tmp_path: Path) -> None:
+    path = tmp_path / "ringtrue.toml"
+    path.write_text(EXAMPLE)
+    assert load_settings(path).alarms.false_alarms_per_year == 1.0
+    for refused in ("0", "101"):
+        text = f"{EXAMPLE}\n[alarms]\nfalse_alarms_per_year = {refused}"
+        assert "alarms.false_alarms_per_year" in problem(path, text)

@@ -13,14 +13,47 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from sqlalchemy import Connection
 
+from ringtrue.database import open_database
 from ringtrue.errors import LeaseHeldError, NewerStoreError, StoreError
-from ringtrue.records import Cause, Check, Finding, Interval, Observation, Party, Severity, State, Verdict
+from ringtrue.records import (
+    Alarm,
+    Cause,
+    Check,
+    Finding,
+    Interval,
+    Observation,
+    Party,
+    Severity,
+    State,
+    Verdict,
+)
 from ringtrue.store import RunStatus, Store, open_store
-from ringtrue.tables import FINDING, METADATA, OBSERVATION, VERDICT
+from ringtrue.tables import ALARM, FINDING, METADATA, OBSERVATION, VERDICT
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TTL = timedelta(minutes=2)
+
+
+OLD_FINDING = (
+    'INSERT INTO finding (id, run, endpoint, "check", code, severity, party, cause, message, '
+    "alternatives, n, measured, evidence) VALUES (1, 'old', 'acme', 'logprobs', 'c', 'info', 'unknown', "
+    "'unknown', 'as measured', '[]', 4, true, '{}')"
+)
+
+
+def downgrade_to_first(connection: Connection) -> None:
+    """Make a store what the first migration left, with a run and a finding in it."""
+    for statement in (
+        "DROP TABLE alarm",
+        "ALTER TABLE run DROP COLUMN basis",
+        "ALTER TABLE finding DROP COLUMN since",
+        "UPDATE alembic_version SET version_num = '0001'",
+        "INSERT INTO run (id, started, status) VALUES ('old', '2026-02-01 02:00:00', 'ok')",
+        OLD_FINDING,
+    ):
+        connection.exec_driver_sql(statement)
 
 
 class Clock:
@@ -83,6 +116,7 @@ WORSE = Verdict(
     detectable_effect=0.01,
     onset=512,
 )
+RAISED = Alarm("r1", "acme", Check.LOGPROBS, "kl_mean@32", NOON, NOON, 900.0, 730.0, 2.4, 0.1)
 FINE = Verdict("acme", "smollm2-135m", Check.LOGPROBS, State.OK, "as the reference", "r1")
 
 
@@ -96,7 +130,7 @@ def test_what_was_stored_comes_back_equal(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "table"), [(Observation, OBSERVATION), (Finding, FINDING), (Verdict, VERDICT)]
+    ("record", "table"), [(Observation, OBSERVATION), (Finding, FINDING), (Verdict, VERDICT), (Alarm, ALARM)]
 )
 def test_every_field_of_a_record_has_a_column(record: type, table: object) -> None:
     assert {field.name for field in fields(record)} <= {column.name for column in table.columns}
@@ -215,6 +249,36 @@ def test_sqlite_is_in_wal_mode_syncs_each_commit_and_its_readers_cannot_write(st
 def test_the_migrations_make_exactly_the_tables_that_the_code_expects(store: Store) -> None:
     with store._database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+
+
+def test_an_alarm_is_replaced_when_it_is_closed_and_others_stay(store: Store, clock: Clock) -> None:
+    other = replace(RAISED, stream="kl_mean@128")
+    store.conclude("r1", [], [], [RAISED, other, replace(RAISED, endpoint="zeta")])
+    closed = replace(RAISED, closed=NOON + TTL, by="ann", why="new kernels")
+    store.conclude("r1", [], [], [closed])
+    assert store.alarms("acme", Check.LOGPROBS) == (other, closed)
+    assert store.alarms("acme", Check.CONTEXT) == ()
+
+
+def test_a_store_of_the_first_version_is_upgraded_and_keeps_what_it_held(path: Path, clock: Clock) -> None:
+    database = open_database(f"sqlite:///{path}")
+    with database.write() as connection:
+        downgrade_to_first(connection)
+    database.close()
+    with pytest.raises(StoreError, match="written by an older ringtrue"):
+        open_store(f"sqlite:///{path}", clock=clock, read_only=True)
+
+    store = open_store(f"sqlite:///{path}", clock=clock)
+    (run,) = store.runs()
+    assert (run.id, run.basis) == ("old", None)
+    (finding,) = store.findings("old")
+    assert (finding.message, finding.since) == ("as measured", None)
+    store.start_run("new", "basis")
+    assert [(run.id, run.basis) for run in store.runs()] == [("new", "basis"), ("old", None)]
+    assert store.alarms("acme", Check.LOGPROBS) == ()
+    with store._database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+    store.close()
 
 
 def test_an_open_store_can_be_read_by_another_process_while_it_writes(store: Store, path: Path) -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -142,3 +143,10 @@ def test_faults_are_what_is_changed_or_worse() -> None:
 
     assert loudest(verdicts) is State.WORSE
     assert [(v.verdict, v.cause) for v in verdicts if v.verdict in DRIFT] == [(State.WORSE, Cause.NUMERICS)]
+
+
+def test_a_finding_that_knows_since_when_goes_before_the_verdicts_of_the_past() -> None:
+    known = replace(finding(Severity.WARN), since=NIGHT - timedelta(days=3))
+    (before,) = verdicts_of(finding(Severity.WARN))
+    (verdict,) = verdicts_of(known, previous={("acme", Check.LOGPROBS): before})
+    assert verdict.since == NIGHT - timedelta(days=3)
