@@ -1,8 +1,10 @@
 """How long an alarm stands: until its stream is back where it was before the change.
 
-With shifts that last, a return is seen by chance in about 1 % of nights at 2
-SD and in fewer than one in 100,000 at 3 SD; an honest stream that is back is
-seen to be in 19 of 20 nights once five have passed (independent normal nights).
+For independent normal nights and a baseline that is known exactly, a shift that
+lasts seems gone on about 1 % of nights at 2 SD and on fewer than one in 100,000
+at 3 SD; a stream that really is back is seen to be on 97 % of nights once five
+have passed. What baselines of real length do is simulated in
+``benchmarks/series_in_the_cycle.py``.
 """
 
 from __future__ import annotations
