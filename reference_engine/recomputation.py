@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from reference_engine.divergence.states import batch_states
 from reference_engine.engine import Engine, require_usable
 from reference_engine.jitter import plan_batches
 from reference_engine.models.loading import LoadedModel
@@ -81,19 +82,12 @@ async def recompute(
 def _in_one_batch(
     model: LoadedModel, sequences: Sequence[Sequence[int]], splits: Sequence[int], k: int
 ) -> list[PositionScores]:
-    """Score padded sequences together; causal attention keeps the padding on the right out of their rows."""
-    width = max(len(ids) for ids in sequences)
-    padded = torch.tensor([[*ids, *[0] * (width - len(ids))] for ids in sequences], device=model.device)
-    hidden = hidden_states(model, padded, splits=splits, beyond=[None] * len(sequences))
+    """Score sequences together, in one padded pass."""
     return [
         PositionScores.joined(
-            list(
-                position_blocks(
-                    model, ids, hidden[row : row + 1, : len(ids)], k=k, states=False, rows_per_block=len(ids)
-                )
-            )
+            list(position_blocks(model, ids, states.unsqueeze(0), k=k, states=False, rows_per_block=len(ids)))
         )
-        for row, ids in enumerate(sequences)
+        for ids, states in zip(sequences, batch_states(model, sequences, splits=splits), strict=True)
     ]
 
 

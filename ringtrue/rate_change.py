@@ -25,6 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
+from ringtrue.alarm_nights import AlarmNights
+
 Values = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -36,7 +38,7 @@ _LARGEST = 700.0  # log evidence beyond which only its size is lost
 
 
 @dataclass(frozen=True, slots=True)
-class RateChanges:
+class RateChanges(AlarmNights):
     """What each night said of each stream's rate; every array has shape [streams, nights].
 
     ``evidence`` and ``guarded`` are M with all nights and without the most
@@ -53,17 +55,6 @@ class RateChanges:
     start: Indices
     before: Values
     after: Values
-
-    @property
-    def first(self) -> Indices:
-        """The index of the night each stream first alarmed, -1 for never, [streams]."""
-        return np.where(self.alarm.any(axis=1), self.alarm.argmax(axis=1), -1)
-
-    @property
-    def since(self) -> Indices:
-        """The estimated first night of the change, as of the first alarm, -1 for none, [streams]."""
-        first = self.first
-        return np.where(first >= 0, self.start[np.arange(first.size), np.maximum(first, 0)], -1)
 
 
 def rate_changes(

@@ -73,8 +73,13 @@ def to_markdown(verdicts: Sequence[Verdict]) -> str:
     """Return a GitHub-flavoured table."""
     titles = (*_titles(verdicts), "reason")
     body = [(*_cells(verdict), verdict.reason) for verdict in verdicts]
-    rows = [titles, tuple("---" for _ in titles), *body]
-    return "\n".join(f"| {' | '.join(_in_markdown(cell) for cell in row)} |" for row in rows)
+    return markdown_table(titles, body)
+
+
+def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = False) -> str:
+    """Return a GitHub-flavoured table; with ``numbers`` all columns but the first are set right."""
+    rule = ["---", *("---:" if numbers else "---" for _ in heads[1:])]
+    return "\n".join(f"| {' | '.join(map(_in_markdown, row))} |" for row in (heads, rule, *rows))
 
 
 def to_junit(verdicts: Sequence[Verdict]) -> str:

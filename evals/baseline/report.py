@@ -12,7 +12,7 @@ from rich.table import Table
 
 from reference_engine.baselines.store import BaselineStore, StoredBaseline
 from ringtrue.errors import StoreError
-from ringtrue.report import SCHEMA, PlainFormat, counted
+from ringtrue.report import SCHEMA, PlainFormat, counted, markdown_table
 
 SHORT = 12
 """Digits of an id that are shown."""
@@ -88,8 +88,7 @@ def write_rows(
     if not rows:
         return
     if form is PlainFormat.MARKDOWN:
-        for row in (heads, ["---"] * len(heads), *rows):
-            console.file.write(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n")
+        console.file.write(f"{markdown_table(heads, rows)}\n")
         return
     table = Table(box=None, pad_edge=False)
     for head in heads:

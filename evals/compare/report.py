@@ -15,7 +15,7 @@ from evals.compare.sections import conclusion, preamble, sections
 from evals.compare.verdict import BudgetVerdict, Outcome
 from logprob_drift.full_vocabulary.context_loss import ContextBucket
 from logprob_drift.full_vocabulary.figure import Figure
-from ringtrue.report import SCHEMA, Format
+from ringtrue.report import SCHEMA, Format, markdown_table
 
 _JUNIT_TAGS = {Outcome.BEYOND: "failure", Outcome.UNMEASURED: "error"}
 
@@ -75,8 +75,7 @@ def to_markdown(found: Comparison, verdict: BudgetVerdict | None) -> str:
     lines = [f"## {found.candidate} against {found.reference}", ""]
     lines += [f"{line}  " for line in preamble(found)]
     for section in sections(found):
-        rows = [section.heads, ("---", *("---:" for _ in section.heads[1:])), *section.rows]
-        lines += ["", *(f"| {' | '.join(map(_in_markdown, row))} |" for row in rows)]
+        lines += ["", markdown_table(section.heads, section.rows, numbers=True)]
     lines += ["", *(f"{line}  " for line in conclusion(found, verdict))]
     return "\n".join(lines).rstrip()
 
@@ -141,7 +140,3 @@ def _bucket(bucket: ContextBucket) -> dict[str, Any]:
         "floor": _figure(bucket.floor),
         "ratio": _figure(bucket.ratio),
     }
-
-
-def _in_markdown(cell: str) -> str:
-    return cell.replace("|", "\\|")

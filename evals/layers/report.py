@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reference_engine.layers.result import LayerDivergence, LayerRow
-from ringtrue.report import SCHEMA, PlainFormat, counted
+from ringtrue.report import SCHEMA, PlainFormat, counted, markdown_table
 
 _BAR = 24  # cells of the longest bar
 _HEADS = ("layer", "swap KL", "cum KL", "SQNR dB", "cosine")
@@ -50,9 +50,9 @@ def to_json(found: LayerDivergence, budget: float) -> str:
 
 def to_markdown(found: LayerDivergence, budget: float) -> str:
     """Return a summary and GitHub-flavoured tables."""
-    tables = [_markdown(_HEADS, [_cells(row) for row in found.layers])]
+    tables = [markdown_table(_HEADS, [_cells(row) for row in found.layers])]
     if found.outside or found.modules:
-        tables.append(_markdown(_MODULE_HEADS, _module_cells(found)))
+        tables.append(markdown_table(_MODULE_HEADS, _module_cells(found)))
     return "\n\n".join([" ".join(_summary(found, budget)), *tables])
 
 
@@ -118,8 +118,3 @@ def _nats(value: float) -> str:
 
 def _bar(value: float, largest: float) -> str:
     return "█" * round(_BAR * value / largest) if largest > 0 else ""
-
-
-def _markdown(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [heads, tuple("---" for _ in heads), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

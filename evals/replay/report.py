@@ -14,7 +14,7 @@ from rich.text import Text
 
 from evals.replay.outcomes import Alarm, Replay
 from ringtrue.exit_codes import ExitCode
-from ringtrue.report import SCHEMA, PlainFormat
+from ringtrue.report import SCHEMA, PlainFormat, markdown_table
 
 _HEADS = ("endpoint", "detector", "series", "batch", "time (UTC)", "since", "requests", "e-value")
 _QUIET = ("endpoint", "detector", "series", "batches", "largest e-value", "detectable shift")
@@ -63,11 +63,11 @@ def to_markdown(found: Replay) -> str:
     """Return a summary, GitHub-flavoured tables, and what could not be judged."""
     parts = [" ".join(_summary(found))]
     if found.alarms:
-        parts.append(_markdown(_HEADS, [_cells(alarm) for alarm in found.alarms]))
+        parts.append(markdown_table(_HEADS, [_cells(alarm) for alarm in found.alarms]))
     if found.notices:
-        parts += ["Notices", _markdown(_HEADS, [_cells(notice) for notice in found.notices])]
+        parts += ["Notices", markdown_table(_HEADS, [_cells(notice) for notice in found.notices])]
     if found.quiet:
-        parts += ["Quiet", _markdown(_QUIET, _quiet(found))]
+        parts += ["Quiet", markdown_table(_QUIET, _quiet(found))]
     lines = [*_unknown(found), *found.notes]
     if lines:
         parts.append("\n".join(f"- {line}" for line in lines))
@@ -152,12 +152,3 @@ def _quiet(found: Replay) -> list[tuple[str, ...]]:
 
 def _unknown(found: Replay) -> list[str]:
     return [f"UNKNOWN {one.endpoint}, {one.detector} ({one.series}): {one.reason}" for one in found.unknown]
-
-
-def _markdown(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [heads, tuple("---" for _ in heads), *rows]
-    return "\n".join(f"| {' | '.join(_in_markdown(cell) for cell in line)} |" for line in lines)
-
-
-def _in_markdown(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("\n", " ")

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from logprob_drift.alarms.metric import Metric, Scale
 from logprob_drift.alarms.night_evidence import Evidence, Rule
+from ringtrue.alarm_nights import AlarmNights
 
 __all__ = ["Alarms", "Metric", "Rule", "Scale", "detect"]
 
@@ -34,7 +35,7 @@ _LARGEST = 1e100  # squares of more would overflow
 
 
 @dataclass(frozen=True, slots=True)
-class Alarms:
+class Alarms(AlarmNights):
     """What each night said of each stream; every array has shape [streams, nights].
 
     ``evidence`` is M and ``guarded`` M without the most extreme night; NaN on
@@ -55,18 +56,6 @@ class Alarms:
     detectable: Values
     observed: Indices
     rule: Rule
-
-    @property
-    def first(self) -> Indices:
-        """The index of the night each stream first alarmed, -1 for never, [streams]."""
-        return np.where(self.alarm.any(axis=1), self.alarm.argmax(axis=1), -1)
-
-    @property
-    def since(self) -> Indices:
-        """The estimated first night of the change, as of the first alarm, -1 for none, [streams]."""
-        first = self.first
-        found = self.start[np.arange(first.size), np.maximum(first, 0)]
-        return np.where(first >= 0, found, -1)
 
     def unknown(self, stream: int, night: int) -> str | None:
         """Return why this night can't be judged, as a sentence, or ``None`` where it is."""

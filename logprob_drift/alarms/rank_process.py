@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from logprob_drift.alarms.restarts import sum_over_starts
 from logprob_drift.night import NUMERIC
+from ringtrue.alarm_nights import AlarmNights
 from ringtrue.e_values import average
 
 Values = NDArray[np.float64]
@@ -55,7 +56,7 @@ def mean_log_divergence(d: Values) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class RankAlarms:
+class RankAlarms(AlarmNights):
     """What the nights said of each stream.
 
     ``e_values`` and ``bucket_evidence`` have shape [streams, nights, buckets],
@@ -79,17 +80,6 @@ class RankAlarms:
     differing: Flags
     lengths: tuple[int, ...]
     threshold: float
-
-    @property
-    def first(self) -> Indices:
-        """The index of the night each stream first alarmed, -1 for never, [streams]."""
-        return np.where(self.alarm.any(axis=1), self.alarm.argmax(axis=1), -1)
-
-    @property
-    def since(self) -> Indices:
-        """The estimated first night of the change, as of the first alarm, -1 for none, [streams]."""
-        first = self.first
-        return np.where(first >= 0, self.start[np.arange(first.size), np.maximum(first, 0)], -1)
 
     def onset(self, stream: int, night: int) -> int | None:
         """Return the length (tokens) of the first bucket that has reached the threshold by itself."""
