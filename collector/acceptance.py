@@ -7,8 +7,9 @@ from datetime import datetime
 
 from collector.lease import NAME, TTL
 from collector.series import CODE
+from ringtrue.alarm import Alarm
 from ringtrue.errors import UsageError
-from ringtrue.records import Alarm, Check, Verdict
+from ringtrue.records import Check, Verdict
 from ringtrue.store import Store
 from ringtrue.verdict import conclude
 

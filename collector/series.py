@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from logprob_drift.alarms.metric import Metric, Scale
 from logprob_drift.alarms.night_detector import Alarms, Rule, detect
 from logprob_drift.alarms.standing import BACK_NIGHTS, Baseline, baseline_of, is_back
+from ringtrue.alarm import Alarm
 from ringtrue.causes import Divergence, Ids, Symptoms, decide
 from ringtrue.config import Settings
 from ringtrue.e_values import alarm_threshold
 from ringtrue.nightly_numbers import NightNumbers
-from ringtrue.records import Alarm, Cause, Check, Finding, Party, Severity, State
+from ringtrue.records import Cause, Check, Finding, Party, Severity, State
 from ringtrue.store import Store
 from ringtrue.verdict import state_of
 

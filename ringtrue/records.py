@@ -391,34 +391,3 @@ class Verdict:
     n: int = 0
     detectable_effect: float | None = None
     onset: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Alarm:
-    """A change that a series of nights showed in one stream of an endpoint's numbers.
-
-    ``run`` raised it at ``raised``; ``since`` is the start of the first run of
-    the estimated change. ``evidence`` is what the night of the alarm said,
-    ``threshold`` what it had to reach. ``level`` and ``spread`` are mean and SD
-    of the nights before the change, on the metric's own scale.
-
-    It stands while ``closed`` is ``None``. An accepted one names who (``by``)
-    and ``why``, and the nights from ``since`` on are the new baseline. One that
-    went away by itself has no ``by``; its nights, from ``since`` to before
-    ``until``, are left out of the series.
-    """
-
-    run: str
-    endpoint: str
-    check: Check
-    stream: str
-    since: datetime
-    raised: datetime
-    evidence: float
-    threshold: float
-    level: float
-    spread: float
-    closed: datetime | None = None
-    until: datetime | None = None
-    by: str | None = None
-    why: str | None = None

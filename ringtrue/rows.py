@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from sqlalchemy import RowMapping
 
+from ringtrue.alarm import Alarm
 from ringtrue.records import (
-    Alarm,
     Cause,
     Check,
     Finding,

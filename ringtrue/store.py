@@ -11,10 +11,11 @@ from typing import Any
 from sqlalchemy import Connection, Table, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from ringtrue.alarm import Alarm
 from ringtrue.database import Database, open_database
 from ringtrue.errors import LeaseHeldError
 from ringtrue.nightly_numbers import NightNumbers, read_nights
-from ringtrue.records import Alarm, Check, Finding, Observation, Verdict
+from ringtrue.records import Check, Finding, Observation, Verdict
 from ringtrue.rows import from_row, to_row
 from ringtrue.tables import ALARM, FINDING, FLOOR, LEASE, OBSERVATION, RUN, VERDICT
 

@@ -18,10 +18,10 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from ringtrue.alarm import Alarm
 from ringtrue.errors import LeaseHeldError, NewerStoreError, StoreError
 from ringtrue.nightly_numbers import NightNumbers
 from ringtrue.records import (
-    Alarm,
     Cause,
     Check,
     Finding,

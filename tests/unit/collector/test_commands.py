@@ -14,10 +14,11 @@ import pytest
 from collector.choice import choose, one_endpoint, with_seed
 from probes.context_curve import LANGUAGES
 from probes.dialects import DIALECTS
+from ringtrue.alarm import Alarm
 from ringtrue.cli import COMMANDS, run
 from ringtrue.config import EndpointSettings, ProbeSettings, Settings, load_settings
 from ringtrue.errors import ConfigError, UsageError
-from ringtrue.records import Alarm, Cause, Check, Finding, Party, Severity, State, Verdict
+from ringtrue.records import Cause, Check, Finding, Party, Severity, State, Verdict
 from ringtrue.store import open_store
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

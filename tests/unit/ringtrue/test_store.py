@@ -15,10 +15,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection
 
+from ringtrue.alarm import Alarm
 from ringtrue.database import open_database
 from ringtrue.errors import LeaseHeldError, NewerStoreError, StoreError
 from ringtrue.records import (
-    Alarm,
     Cause,
     Check,
     Finding,
