@@ -11,7 +11,11 @@ import typer
 def serve(
     *,
     model: Annotated[
-        str, typer.Option(help="NAME, Hugging Face id, folder or .gguf file, with variants: NAME@int4+bf16.")
+        str,
+        typer.Option(
+            help="NAME, Hugging Face id, folder or .gguf file, with variants: NAME@int4+bf16, "
+            "NAME@rope:base=500000, NAME@tuned:steps=1:rate=1e-5."
+        ),
     ] = "smollm2-135m",
     served_model_name: Annotated[
         str | None, typer.Option(help="The name clients ask for. Default: the model without variants.")
@@ -41,11 +45,27 @@ def serve(
         int | None, typer.Option(min=1, help="Fault: corrupt hidden states from this position on.")
     ] = None,
     latency: Annotated[float, typer.Option(min=0, help="Fault: delay every answer, in seconds.")] = 0.0,
+    temperature_factor: Annotated[
+        float, typer.Option(min=0, help="Fault: draw at the asked temperature times this.")
+    ] = 1.0,
+    ignore_temperature: Annotated[
+        bool, typer.Option("--ignore-temperature", help="Fault: always take the likeliest token.")
+    ] = False,
+    top_k: Annotated[
+        int | None, typer.Option(min=1, help="Fault: draw from the so many likeliest tokens only.")
+    ] = None,
+    drop_top_token: Annotated[
+        bool, typer.Option("--drop-top-token", help="Fault: never draw the likeliest token.")
+    ] = False,
+    ignore_seed: Annotated[
+        bool, typer.Option("--ignore-seed", help="Fault: draw with a fresh seed each time.")
+    ] = False,
     share: Annotated[
         float, typer.Option(min=0, max=1, help="Share of sessions that meet the faults and the variant.")
     ] = 1.0,
     healthy_model: Annotated[
-        str | None, typer.Option(help="What the other sessions get. Default: the model without rounding.")
+        str | None,
+        typer.Option(help="What the other sessions get. Default: the model without variants but its dtype."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides which sessions meet the faults.")] = 0,
 ) -> None:
@@ -69,6 +89,11 @@ def serve(
             truncate_context=truncate_context,
             corrupt_beyond=corrupt_beyond,
             latency_s=latency,
+            temperature_factor=temperature_factor,
+            ignore_temperature=ignore_temperature,
+            top_k=top_k,
+            drop_top_token=drop_top_token,
+            ignore_seed=ignore_seed,
             share=share,
         ),
         healthy=healthy_model,

@@ -17,6 +17,7 @@ from reference_engine.scoring import PromptScores, hidden_states, last_logprobs,
 class GenerationSpec:
     """How to continue a prompt.
 
+    ``top_k`` and ``skip_first`` limit what is drawn (``sampling.Sampler``).
     ``top`` is how many alternatives each step lists. ``prompt_top`` asks for
     the scores of the prompt with that many alternatives; ``None`` does without.
     """
@@ -24,6 +25,8 @@ class GenerationSpec:
     max_tokens: int
     temperature: float = 0.0
     top_p: float = 1.0
+    top_k: int | None = None
+    skip_first: bool = False
     seed: int = 0
     top: int = 0
     prompt_top: int | None = None
@@ -35,7 +38,7 @@ class Step:
     """One generated token.
 
     ``logprob`` and ``top`` (token ID, logprob; best first) are of the model's
-    own distribution, before temperature and top_p. ``finish_reason`` is set on
+    own distribution, before temperature, top_k and top_p. ``finish_reason`` is set on
     the last step, ``prompt`` on the first if it was asked for.
     """
 
@@ -86,7 +89,9 @@ class StepDrawer:
 
     def __init__(self, spec: GenerationSpec) -> None:
         self._spec = spec
-        self._sampler = Sampler(spec.temperature, spec.top_p, spec.seed)
+        self._sampler = Sampler(
+            spec.temperature, spec.top_p, spec.seed, top_k=spec.top_k, skip_first=spec.skip_first
+        )
         self._drawn = 0
 
     def draw(self, row: Tensor, *, prompt: PromptScores | None = None) -> Step:

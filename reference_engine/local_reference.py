@@ -13,8 +13,10 @@ import numpy as np
 from reference_engine.engine import Engine
 from reference_engine.jitter import plan_batches
 from reference_engine.models.loading import LoadedModel
-from ringtrue.endpoint import LogprobRow
-from ringtrue.errors import ModelError
+from reference_engine.models.names import ModelName, parse_name
+from reference_engine.position_scores import PositionScores
+from ringtrue.endpoint import Forced, LogprobRow
+from ringtrue.errors import ModelError, RingtrueError
 
 _REMEMBERED_BYTES = 256 * 2**20
 
@@ -32,12 +34,7 @@ class LocalReference:
         Raises:
             ModelError: the model computes in less than float32.
         """
-        if model.name.dtype != "fp32":
-            raise ModelError(
-                f"a reference computes in fp32, not in {model.name.dtype}",
-                where=str(model.name),
-                remedy="Leave the dtype out of the reference's name",
-            )
+        _require_float32(model.name)
         self.engine = engine
         self._loaded = model
         self._owns_engine = owns_engine
@@ -131,6 +128,22 @@ class LocalReference:
         }
         return [rows[index] for index in range(len(ids))]
 
+    async def forced(
+        self, prompt: Sequence[int], continuation: Sequence[int], *, k: int, dtype: str = "fp32"
+    ) -> Forced:
+        """What the model says of each token of ``continuation`` after ``prompt``, in one pass in ``dtype``.
+
+        Raises:
+            ModelError: there is no such dtype.
+            UsageError, MeasureError: as ``next_token``.
+        """
+        model = await asyncio.wrap_future(self.engine.start_load(self._loaded.name.with_dtype(dtype)))
+        ids = (*prompt, *continuation)
+        scores = self.engine.position_scores(model, ids, k=k, states=False, rows_per_block=len(ids))
+        whole = PositionScores.joined([block async for block in scores])
+        rows = whole.rows(len(prompt) - 1, len(whole))
+        return Forced(rows.logprobs, rows.top_ids.astype(np.int64), rows.top_logprobs)
+
     async def aclose(self) -> None:
         """End the engine if it was opened for this reference alone."""
         if self._owns_engine:
@@ -147,9 +160,42 @@ def open_reference(name: str, *, device: str = "auto") -> LocalReference:
     Raises:
         ModelError: the model or the device cannot be used.
     """
+    return open_references((name,), device=device)[0]
+
+
+def open_references(names: Sequence[str], *, device: str = "auto") -> tuple[LocalReference, ...]:
+    """Load models in one engine, in the order given; takes seconds each.
+
+    Variants of one base share the weights they have in common. The first
+    reference owns the engine: closing it ends all of them. Names are checked
+    before anything is loaded.
+
+    Raises:
+        ModelError: a name cannot be parsed, computes in less than float32 or
+            names a model twice, or a model or the device cannot be used.
+    """
+    parsed = [parse_name(name) for name in names]
+    for index, one in enumerate(parsed):
+        _require_float32(one)
+        if one.canonical in [earlier.canonical for earlier in parsed[:index]]:
+            raise ModelError("the model is named twice", where=str(one), remedy="Name each model once")
+    if not parsed:
+        return ()
     engine = Engine(device=device)
     try:
-        return LocalReference(engine, engine.load(name), owns_engine=True)
-    except ModelError:
+        loaded = [engine.load(one) for one in parsed]
+        return tuple(
+            LocalReference(engine, model, owns_engine=index == 0) for index, model in enumerate(loaded)
+        )
+    except RingtrueError:
         engine.close()
         raise
+
+
+def _require_float32(name: ModelName) -> None:
+    if name.dtype != "fp32":
+        raise ModelError(
+            f"a reference computes in fp32, not in {name.dtype}",
+            where=str(name),
+            remedy="Leave the dtype out of the reference's name",
+        )

@@ -16,6 +16,20 @@ LogprobRow = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
+class Forced:
+    """What a model says of the tokens of a given continuation, one row a token.
+
+    ``chosen`` [rows] are the logprobs (nats) of the tokens that stand there;
+    ``top_ids`` and ``top`` [rows, k] the k likeliest tokens and their
+    logprobs, best first, ties by the lower ID.
+    """
+
+    chosen: NDArray[np.float32]
+    top_ids: NDArray[np.int64]
+    top: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """The answer of a route that is not a completion.
 
@@ -94,4 +108,13 @@ class Reference(Protocol):
         composition and prefill chunks drawn from ``seed``. One row a sequence,
         in the order given: the raw material of the noise floor
         (docs/methods.md, "Noise floor").
+        """
+
+    async def forced(
+        self, prompt: Sequence[int], continuation: Sequence[int], *, k: int, dtype: str
+    ) -> Forced:
+        """What the model, computed in ``dtype``, says of each token of ``continuation`` after ``prompt``.
+
+        One forward pass over both (teacher forcing). ``prompt`` has at least
+        one token.
         """

@@ -60,7 +60,7 @@ def servable_folder(name: ModelName) -> Path:
         UsageError: the name is of a GGUF file or a variant, which vLLM does not load as it is meant.
     """
     remedy = "Name a folder with config.json and .safetensors, as save_pretrained writes it"
-    if name.variants:
+    if not name.is_base:
         raise UsageError("vLLM cannot serve a variant by its name", where=str(name), remedy=remedy)
     source = find_source(name.base)
     if source.gguf_file is not None:

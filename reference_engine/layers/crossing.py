@@ -138,7 +138,10 @@ class Crossing:
 
 
 def differing_modules(reference: nn.Module, candidate: nn.Module) -> list[str]:
-    """Return the paths inside ``reference`` of the modules that hold weights of their own which differ."""
+    """Return the paths inside ``reference`` of the modules whose own weights or buffers differ.
+
+    Rotary frequencies are a buffer.
+    """
     return [
         path
         for path, module in reference.named_modules()
@@ -147,12 +150,15 @@ def differing_modules(reference: nn.Module, candidate: nn.Module) -> list[str]:
 
 
 def _differs(module: nn.Module, other: nn.Module) -> bool:
-    weights = dict(module.named_parameters(recurse=False))
-    others = dict(other.named_parameters(recurse=False))
+    weights, others = _own_tensors(module), _own_tensors(other)
     return bool(weights) and (
         type(module) is not type(other)
         or any(not _same(weight, others[name]) for name, weight in weights.items())
     )
+
+
+def _own_tensors(module: nn.Module) -> dict[str, Tensor]:
+    return {**dict(module.named_parameters(recurse=False)), **dict(module.named_buffers(recurse=False))}
 
 
 def _same(weight: Tensor, other: Tensor) -> bool:

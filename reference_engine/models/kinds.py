@@ -9,5 +9,6 @@ GGUF_TYPES = ("q8_0", "q6_k", "q5_1", "q5_0", "q4_1", "q4_0")
 WEIGHTS = (*INTEGERS, *FLOATS, *GGUF_TYPES)
 CACHES = ("kv-fp8", "kv-int8")
 ROUNDINGS = (*WEIGHTS, *CACHES)
+CHANGES = ("rope", "tuned")
 
 DEFAULT_GROUP = 32

@@ -13,12 +13,15 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
 from reference_engine.models.caches import new_cache
+from reference_engine.models.changes import Noise, Training
 from reference_engine.models.codec import TokenCodec
 from reference_engine.models.memory import enough_memory, is_out_of_memory
 from reference_engine.models.names import ModelName
 from reference_engine.models.quiet import quiet_transformers
 from reference_engine.models.reading import read_model
+from reference_engine.models.rotary import with_rotary_base
 from reference_engine.models.sources import Source, find_source
+from reference_engine.models.tuning import WINDOW, noised, text_hash, trained, tuning_text
 from reference_engine.models.variants import TORCH_DTYPES, cast, decoder_layers, rounded
 from ringtrue.errors import ModelError
 
@@ -143,12 +146,14 @@ def load_variant(
     """Build the variant ``name`` of ``exact``, the same base in float32.
 
     ``load`` gives the models whose weights it shares: one that only rounds its
-    cache has the network of the one that does not, and one with rounded
-    weights shares every weight it does not round with the unrounded model of
-    the same dtype.
+    cache has the network of the one that does not, one with another rotary
+    base shares every weight with the one that has the model's own, and one
+    with rounded weights shares every weight it does not round with the
+    unrounded model of the same dtype.
 
     Raises:
-        ModelError: it names a layer that is not there, or as ``variants.rounded``.
+        ModelError: it names a layer that is not there, or as
+            ``variants.rounded``, ``rotary.with_rotary_base`` and ``tuning.trained``.
         MeasureError: memory ran out.
     """
     count = len(exact.layers)
@@ -162,6 +167,8 @@ def load_variant(
     with enough_memory(str(name)):
         network = _variant_network(exact, name, load)
     variants = str(name).removeprefix(name.base)
+    if isinstance(name.tuned, Training):
+        variants += text_hash()
     return replace(
         exact,
         name=name,
@@ -187,9 +194,27 @@ def _variant_network(
 ) -> PreTrainedModel:
     if name.rounds_cache:
         return load(name.without_cache).network
+    if name == name.exact and name.dtype == "fp32":
+        return _changed_network(exact, name, load)
+    changed = load(name.with_dtype("fp32", keep=())).network
     if name == name.exact:
-        return cast(exact.network, TORCH_DTYPES[name.dtype])
-    return rounded(exact.network, load(name.exact).network, name)
+        return cast(changed, TORCH_DTYPES[name.dtype])
+    return rounded(changed, load(name.exact).network, name)
+
+
+def _changed_network(
+    exact: LoadedModel, name: ModelName, load: Callable[[ModelName], LoadedModel]
+) -> PreTrainedModel:
+    """The network in float32, trained first and then turned: the server's base is not the trainer's."""
+    if name.rope is not None:
+        return with_rotary_base(load(replace(name, rope=None)).network, name.rope.base, str(name))
+    if isinstance(name.tuned, Noise):
+        return noised(exact.network, name.tuned)
+    if name.tuned is None:
+        return exact.network
+    ids = exact.codec.encode(tuning_text())
+    window = min(WINDOW, exact.context_length)
+    return trained(exact.network, ids, name.tuned, window=window, where=str(name))
 
 
 def _described(base: str, source: Source, network: PreTrainedModel, codec: TokenCodec) -> LoadedModel:

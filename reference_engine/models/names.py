@@ -6,7 +6,17 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from reference_engine.models.kinds import CACHES, DEFAULT_GROUP, DTYPES, INTEGERS, ROUNDINGS, WEIGHTS
+from reference_engine.models.changes import REMEDY as CHANGES_REMEDY
+from reference_engine.models.changes import Rope, Tuned, parse_change
+from reference_engine.models.kinds import (
+    CACHES,
+    CHANGES,
+    DEFAULT_GROUP,
+    DTYPES,
+    INTEGERS,
+    ROUNDINGS,
+    WEIGHTS,
+)
 from ringtrue.errors import ModelError
 
 _OPTIONS = {"group": re.compile(r"[1-9]\d*"), "layers": re.compile(r"\d+(?:,\d+)*")}
@@ -39,11 +49,21 @@ class Variant:
 class ModelName:
     """A base model and its variants, later ones overriding earlier ones.
 
-    ``str`` gives the name back, so that equal names are equal strings.
+    ``tuned`` changes the weights before anything is rounded, ``rope`` the
+    rotary embeddings; both concern the whole model, and of several the last
+    counts. ``str`` gives the name back, these two first, so that equal names
+    are equal strings.
     """
 
     base: str
     variants: tuple[Variant, ...] = ()
+    tuned: Tuned | None = None
+    rope: Rope | None = None
+
+    @property
+    def is_base(self) -> bool:
+        """Whether the name asks for the base as it is, in float32."""
+        return self == ModelName(self.base)
 
     @property
     def dtype(self) -> str:
@@ -76,8 +96,13 @@ class ModelName:
 
     @property
     def exact(self) -> ModelName:
-        """The same model in the same dtype with nothing rounded."""
+        """The same model in the same dtype with nothing rounded; ``tuned`` and ``rope`` stay."""
         return self.with_dtype(self.dtype, keep=())
+
+    @property
+    def unchanged(self) -> ModelName:
+        """The base in the same dtype: nothing rounded, tuned or turned."""
+        return ModelName(self.base).with_dtype(self.dtype)
 
     @property
     def without_cache(self) -> ModelName:
@@ -91,7 +116,7 @@ class ModelName:
         return replace(self, variants=(*kept, *self.with_dtype(self.dtype, keep=()).variants))
 
     def with_dtype(self, dtype: str, *, keep: Collection[str] = ROUNDINGS) -> ModelName:
-        """Return the name in another dtype, with the roundings whose kind is in ``keep``.
+        """Return the name in another dtype, changed alike, with the roundings whose kind is in ``keep``.
 
         Raises:
             ModelError: there is no such dtype.
@@ -105,7 +130,8 @@ class ModelName:
         return next((v for v in reversed(self.variants) if v.kind in kinds and v.covers(layer)), None)
 
     def __str__(self) -> str:
-        return f"{self.base}@{'+'.join(map(str, self.variants))}" if self.variants else self.base
+        parts = [part for part in (self.tuned, self.rope, *self.variants) if part is not None]
+        return f"{self.base}@{'+'.join(map(str, parts))}" if parts else self.base
 
 
 def parse_name(text: str) -> ModelName:
@@ -124,7 +150,17 @@ def parse_name(text: str) -> ModelName:
             where=repr(text),
             remedy="Write NAME or NAME@variant+variant, for example smollm2-135m@int4+bf16",
         )
-    return ModelName(base, tuple(_parse_variant(part, text) for part in tail.split("+")) if at else ())
+    name = ModelName(base)
+    for part in tail.split("+") if at else ():
+        name = _with_part(name, part, text)
+    return name
+
+
+def _with_part(name: ModelName, part: str, text: str) -> ModelName:
+    if part.split(":", maxsplit=1)[0].lower() not in CHANGES:
+        return replace(name, variants=(*name.variants, _parse_variant(part, text)))
+    change = parse_change(part, text)
+    return replace(name, rope=change) if isinstance(change, Rope) else replace(name, tuned=change)
 
 
 def _parse_variant(part: str, name: str) -> Variant:
@@ -165,5 +201,5 @@ def _unknown(part: str, name: str) -> ModelError:
         f"there is no model variant {part!r}",
         where=repr(name),
         remedy=f"Variants are {', '.join((*DTYPES, *ROUNDINGS))}; those that round take layers, "
-        "the int ones a group size too, for example int3:group=64:layers=7,12",
+        "the int ones a group size too, for example int3:group=64:layers=7,12. " + CHANGES_REMEDY,
     )

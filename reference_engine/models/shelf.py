@@ -23,9 +23,9 @@ class ModelShelf:
         """
         name = name.canonical
         if name not in self._models:
-            if name.variants:
-                model = load_variant(self.get(ModelName(name.base)), name, self.get)
-            else:
+            if name.is_base:
                 model = load_base(name.base, self._device)
+            else:
+                model = load_variant(self.get(ModelName(name.base)), name, self.get)
             self._models[name] = model
         return self._models[name]

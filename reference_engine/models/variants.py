@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,7 @@ def cast(network: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
     Buffers keep their dtype: rotary frequencies stay float32, as they do in
     every serving engine.
     """
-    return _copy_with(network, {id(p): p.detach().to(dtype) for p in network.parameters()})
+    return copied_with(network, {id(p): p.detach().to(dtype) for p in network.parameters()})
 
 
 def rounded(exact: PreTrainedModel, like: PreTrainedModel, name: ModelName) -> PreTrainedModel:
@@ -72,7 +72,7 @@ def rounded(exact: PreTrainedModel, like: PreTrainedModel, name: ModelName) -> P
     whole = name.whole_weights
     if whole is not None and whole.kind in GGUF_TYPES:
         replaced |= _rounded_ends(exact, like, whole.kind)
-    network = _copy_with(like, {id(p): replaced.get(id(p), p) for p in like.parameters()})
+    network = copied_with(like, replaced)
     for index, layer in enumerate(decoder_layers(network)):
         variant = name.weights(index)
         if variant is not None and variant.kind == "fp8-dynamic":
@@ -104,12 +104,14 @@ def _ends(network: Any) -> tuple[Tensor, Tensor]:
     return network.get_input_embeddings().weight, network.get_output_embeddings().weight
 
 
-def _copy_with(network: PreTrainedModel, weights: dict[int, torch.Tensor]) -> PreTrainedModel:
-    """Deep-copy the modules with each parameter replaced by the tensor under its identity.
+def copied_with(network: PreTrainedModel, weights: Mapping[int, Tensor]) -> PreTrainedModel:
+    """Return a copy of the modules with parameters replaced by the tensors under their identities.
 
+    Parameters that ``weights`` does not name are shared, buffers are copied.
     ``deepcopy`` takes what its memo already holds, so tied parameters stay tied.
     """
-    memo = {
+    memo = {id(p): p for p in network.parameters()}
+    memo |= {
         key: w if isinstance(w, nn.Parameter) else nn.Parameter(w, requires_grad=False)
         for key, w in weights.items()
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 
 from ringtrue.errors import ConfigError
@@ -14,8 +15,17 @@ class Faults:
 
     ``truncate_context`` keeps the last so many tokens of a prompt, silently;
     ``corrupt_beyond`` corrupts hidden states from that position on;
-    ``latency_s`` delays every answer (seconds). ``share`` is the part of
-    sessions that meet the faults, the replica's weights included.
+    ``latency_s`` delays every answer (seconds).
+
+    Faults of sampling change what is drawn and no logprob that is reported:
+    ``temperature_factor`` multiplies the temperature that was asked for,
+    ``ignore_temperature`` always takes the likeliest token, ``top_k`` draws
+    from the k likeliest only, ``drop_top_token`` never draws the likeliest one
+    at a temperature above 0, ``ignore_seed`` draws a fresh seed for every
+    answer.
+
+    ``share`` is the part of sessions that meet the faults, the replica's
+    weights included.
     """
 
     drop_generation_prompt: bool = False
@@ -24,6 +34,11 @@ class Faults:
     truncate_context: int | None = None
     corrupt_beyond: int | None = None
     latency_s: float = 0.0
+    temperature_factor: float = 1.0
+    ignore_temperature: bool = False
+    top_k: int | None = None
+    drop_top_token: bool = False
+    ignore_seed: bool = False
     share: float = 1.0
 
     def __post_init__(self) -> None:
@@ -36,10 +51,18 @@ class Faults:
             raise ConfigError("must be between 0 and 1", where="share")
         if self.latency_s < 0:
             raise ConfigError("must be a time in seconds, 0 or more", where="latency_s")
-        for name in ("truncate_context", "corrupt_beyond"):
+        for name in ("truncate_context", "corrupt_beyond", "top_k"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError("must be a number of tokens, 1 or more", where=name)
+        if not (math.isfinite(self.temperature_factor) and self.temperature_factor > 0):
+            raise ConfigError(
+                "must be a positive number", where="temperature_factor", remedy="Use ignore_temperature for 0"
+            )
+
+    def temperature(self, asked: float) -> float:
+        """Return the temperature that is drawn at when ``asked`` was asked for."""
+        return 0.0 if self.ignore_temperature else asked * self.temperature_factor
 
     def meets(self, session: str, seed: int) -> bool:
         """Whether a session meets the faults: always the same answer for one session and seed."""

@@ -87,11 +87,14 @@ def _spec(
         echoed_top = top
     wanted = [k for k in (body.prompt_logprobs, echoed_top) if k is not None]
     stops = frozenset(body.stop_token_ids)
+    faults = treatment.faults
     return GenerationSpec(
         max_tokens=max_tokens,
-        temperature=body.temperature,
+        temperature=faults.temperature(body.temperature),
         top_p=body.top_p,
-        seed=draw_seed() if body.seed is None else body.seed % 2**64,
+        top_k=faults.top_k,
+        skip_first=faults.drop_top_token,
+        seed=draw_seed() if body.seed is None or faults.ignore_seed else body.seed % 2**64,
         top=top,
         prompt_top=max(wanted) if wanted else None,
         stop_ids=stops if body.ignore_eos else stops | treatment.model.eos_ids,

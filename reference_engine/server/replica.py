@@ -16,7 +16,8 @@ class Replica:
 
     ``served_name`` is what clients ask for, ``model`` the name of what they
     get. With ``faults.share`` below 1 the healthy sessions get ``healthy``
-    instead, by default the same base in the same dtype without rounding.
+    instead, by default the same base in the same dtype, neither rounded nor
+    changed.
     ``api_key`` is an ``env:NAME`` reference. ``max_logprobs`` is the largest k.
     """
 
@@ -50,7 +51,7 @@ class Sessions:
         self.faulty = Treatment(engine.load(replica.model), replica.faults)
         self.healthy = self.faulty
         if replica.faults.share < 1:
-            name = replica.healthy or parse_name(replica.model).exact
+            name = replica.healthy or parse_name(replica.model).unchanged
             self.healthy = Treatment(engine.load(name), Faults())
 
     def treatment(self, session: str) -> Treatment:

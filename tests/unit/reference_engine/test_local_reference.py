@@ -4,7 +4,7 @@ import threading
 import numpy as np
 import pytest
 
-from reference_engine.local_reference import LocalReference, open_reference
+from reference_engine.local_reference import LocalReference, open_reference, open_references
 from ringtrue.errors import ModelError
 
 SENTENCE = "A reference is asked the same question by many and answers it once. "
@@ -136,4 +136,53 @@ def test_a_reference_that_cannot_be_opened_leaves_no_thread(tmp_path):
     before = threading.active_count()
     with pytest.raises(ModelError):
         open_reference(str(tmp_path), device="cpu")
+    assert threading.active_count() == before
+
+
+async def test_forced_rows_are_those_of_the_next_token_after_each_prefix(reference):
+    ids = reference.encode(SENTENCE)
+    forced = await reference.forced(ids[:5], ids[5:9], k=3)
+    assert forced.chosen.shape == (4,)
+    assert forced.top_ids.shape == forced.top.shape == (4, 3)
+    for at in range(4):
+        row = await reference.next_token(ids[: 5 + at])
+        assert forced.chosen[at] == pytest.approx(row[ids[5 + at]], abs=2e-4)
+        assert forced.top_ids[at, 0] == row.argmax()
+        assert forced.top[at, 0] == pytest.approx(row.max(), abs=2e-4)
+
+
+async def test_references_opened_together_share_one_engine_and_what_is_equal(small_model):
+    base = str(small_model)
+    first, variant = await asyncio.to_thread(open_references, (base, f"{base}@int4"), device="cpu")
+    assert first.engine is variant.engine
+    assert [first.model, variant.model] == [base, f"{base}@int4"]
+    shared = [m._loaded.network.get_input_embeddings().weight for m in (first, variant)]
+    assert shared[0].data_ptr() == shared[1].data_ptr()
+    rows = [await reference.next_token((1, 2, 3)) for reference in (first, variant)]
+    assert not np.array_equal(*rows)
+    await variant.aclose()
+    assert first.engine._worker._thread.is_alive()
+    await first.aclose()
+    assert not first.engine._worker._thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("names", "match"),
+    [
+        (("{}", "{}@bf16"), "fp32, not in bf16"),
+        (("{}", "{}@int4", "{}@fp32+int4"), "named twice"),
+        (("{}", "{}@int7"), "int7"),
+        (("{}", "{}@int4:layers=99"), "layer"),
+    ],
+)
+def test_references_that_cannot_be_opened_together_leave_no_thread(small_model, names, match):
+    before = threading.active_count()
+    with pytest.raises(ModelError, match=match):
+        open_references([name.format(small_model) for name in names], device="cpu")
+    assert threading.active_count() == before
+
+
+def test_no_names_give_no_references():
+    before = threading.active_count()
+    assert open_references(()) == ()
     assert threading.active_count() == before

@@ -53,6 +53,17 @@ def test_swaps_and_prefixes_equal_networks_assembled_by_hand(architecture, small
     assert found.outside == ()  # this rounding leaves embedding, norm and head alone
 
 
+def test_another_rotary_base_is_named_outside_the_layers(small_engine, make_model):
+    reference = small_engine.load(str(make_model("llama")))
+    candidate = small_engine.load(f"{reference.name}@rope:base=333")
+    found = _measure(small_engine, reference, candidate)
+    (row,) = found.outside
+    assert row.module == "rotary_emb"
+    assert row.swap_kl == pytest.approx(found.full_kl, rel=1e-4)
+    assert found.full_kl > 0.01
+    assert all(layer.swap_kl == 0 for layer in found.layers)
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_another_checkpoint_of_any_architecture_is_measured_everywhere(
     architecture, small_engine, make_model

@@ -29,9 +29,32 @@ def test_a_share_of_one_is_everybody_and_of_zero_nobody():
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("share", 1.5), ("share", -0.1), ("latency_s", -1), ("truncate_context", 0), ("corrupt_beyond", -3)],
+    [
+        ("share", 1.5),
+        ("share", -0.1),
+        ("latency_s", -1),
+        ("truncate_context", 0),
+        ("corrupt_beyond", -3),
+        ("top_k", 0),
+        ("temperature_factor", 0),
+        ("temperature_factor", float("nan")),
+        ("temperature_factor", float("inf")),
+    ],
 )
 def test_a_value_that_means_nothing_is_refused_by_name(field, value):
     with pytest.raises(ConfigError) as caught:
         Faults(**{field: value})
     assert caught.value.where == field
+
+
+@pytest.mark.parametrize(
+    ("faults", "asked", "drawn"),
+    [
+        (Faults(), 0.7, 0.7),
+        (Faults(temperature_factor=1.1), 0.5, 0.55),
+        (Faults(temperature_factor=1.1), 0.0, 0.0),
+        (Faults(ignore_temperature=True, temperature_factor=2), 0.7, 0.0),
+    ],
+)
+def test_the_temperature_that_is_drawn_at(faults, asked, drawn):
+    assert faults.temperature(asked) == pytest.approx(drawn)
