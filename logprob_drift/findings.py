@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from logprob_drift.context_curve import Bucket, Curve, missing
 from logprob_drift.night import GROSS, RATIO, TOLERANCE, Night
@@ -20,22 +20,38 @@ class Basis:
     ``withheld`` prompts were left out because their IDs differ. With
     ``own_ids`` the reference was asked on the server's IDs instead of the
     model's own, ``counted`` says that equality is known from counts only.
-    ``unusable`` rows were left out, by the name of their defect.
+    ``unusable`` rows were left out, by the name of their defect. ``variant``
+    names a precision of the model that explains what diverges.
     """
 
     withheld: int = 0
     own_ids: bool = False
     counted: bool = False
     unusable: Mapping[str, int] = field(default_factory=dict)
+    variant: str | None = None
 
 
-def judge(endpoint: str, curve: Curve, basis: Basis, *, sessions_alike: bool | None) -> list[Finding]:
+def judge(
+    endpoint: str,
+    curve: Curve,
+    basis: Basis,
+    *,
+    sessions_alike: bool | None,
+    other_model_fits: bool | None = None,
+) -> list[Finding]:
     """Return one finding for ``logprobs`` and one for ``context``.
+
+    ``other_model_fits`` says whether another registered model explains the
+    answers, ``None`` where no registered one does.
 
     Invariant: a statement rests only on prompts whose token IDs were the same
     on both sides, and says which those are.
     """
-    symptoms = Symptoms(ids=None if basis.counted else Ids.EQUAL, sessions_alike=sessions_alike)
+    symptoms = Symptoms(
+        ids=None if basis.counted else Ids.EQUAL,
+        sessions_alike=sessions_alike,
+        other_model_fits=other_model_fits,
+    )
     return [_logprobs(endpoint, curve, basis, symptoms), _context(endpoint, curve, basis, symptoms)]
 
 
@@ -135,6 +151,8 @@ def _logprob_words(curve: Curve, night: Night, basis: Basis) -> str:
             words += f", beyond the tolerance of {TOLERANCE:g}"
         elif night.state is State.CHANGED:
             words += f", beyond {RATIO:g}x the floor" + (f" with 99 % confidence ({low:.3g}x)" if low else "")
+    if basis.variant is not None and night.state in DRIFT:
+        words += f"; explained by {basis.variant}"
     if curve.onset is not None:
         words += f"; prompts below {curve.onset:,} tokens"
     if basis.own_ids:
@@ -151,9 +169,7 @@ def _logprob_words(curve: Curve, night: Night, basis: Basis) -> str:
 
 def _blame(symptoms: Symptoms, divergence: Divergence) -> tuple[Cause, tuple[Cause, ...]]:
     ids = symptoms.ids or Ids.EQUAL
-    cause, alternatives = decide(
-        Symptoms(ids=ids, divergence=divergence, sessions_alike=symptoms.sessions_alike)
-    )
+    cause, alternatives = decide(replace(symptoms, ids=ids, divergence=divergence))
     if symptoms.ids is None:
         alternatives = (Cause.PROMPT, *alternatives)
     return cause, alternatives

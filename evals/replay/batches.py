@@ -13,9 +13,9 @@ from statistics import median
 import numpy as np
 
 from evals.replay.line import Line, Row
-from evals.replay.texts import loops
 from logprob_drift.alarms.census import state_of
 from logprob_drift.alarms.series import NightCells, cells_of, merged
+from logprob_drift.token_only.loops import loops
 
 TEXTS_KEPT = 10
 """Texts of one prompt and batch that the sample test sees: its cost grows with their square."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from logprob_drift.alarms.metric import Metric, Scale
 from logprob_drift.night import NUMERIC, POOL_NEEDS, RATIO
 from ringtrue.records import Interval, State
-from ringtrue.stats import Values, mean_interval
+from ringtrue.stats import Values, bootstrap_means
 
 CLIP = 0.5  # nats; beyond it a token is simply another one
 EXACT = 2e-4  # nats; two exact computations of one logprob may differ by so much
@@ -44,6 +44,20 @@ def token_margins(best: Values, chosen: Values) -> Values:
     return margins
 
 
+def choice_margins(choices: NDArray[np.int64], top_ids: NDArray[np.int64], top: Values) -> Values:
+    """Return the margins (nats) of the tokens that another computation of the model would choose, [tokens].
+
+    ``choices`` [tokens]; ``top_ids`` and ``top`` [tokens, k] are the
+    reference's likeliest tokens and their logprobs, best first. A choice
+    outside the list has the largest margin, `CLIP`: that is where the margin
+    would have been clipped, unless k tokens lie closer together than that.
+    """
+    listed = top_ids == choices[:, None]
+    found = np.where(listed, top, -np.inf).max(axis=1)
+    margins: Values = np.clip(top[:, 0] - found, 0.0, CLIP)
+    return margins
+
+
 def prompt_margins(margins: Values, prompt: NDArray[np.int64], prompts: int) -> Values:
     """Return the mean margin of each prompt (nats, [prompts]); NaN for a prompt that was not answered.
 
@@ -68,9 +82,10 @@ class MarginNight:
     """What one batch says beside the reference's own replay of the same prompts.
 
     ``interval`` is that of mean(margin) - `RATIO` x mean(replay margin), in
-    nats, with one-sided 99 % limits: CHANGED when its lower limit is positive.
-    ``detectable`` is the smallest mean margin (nats) that these prompts would
-    have shown as CHANGED. Harm can't be read off a margin: there is no WORSE.
+    nats, with one-sided limits: CHANGED when its lower limit is positive.
+    ``margin`` is that of mean(margin). ``detectable`` is the smallest mean
+    margin (nats) that these prompts would have shown as CHANGED. Harm can't be
+    read off a margin: there is no WORSE.
     """
 
     state: State
@@ -80,14 +95,19 @@ class MarginNight:
     interval: Interval | None
     detectable: float | None
     needed: int = POOL_NEEDS
+    margin: Interval | None = None
 
 
-def compare_with_replay(margins: Values, replay: Values, rng: np.random.Generator) -> MarginNight:
+def compare_with_replay(
+    margins: Values, replay: Values, rng: np.random.Generator, *, level: float = 0.98
+) -> MarginNight:
     """Judge one batch: mean margins of the endpoint and of the reference's replay, [prompts], paired.
 
-    The replay is the reference generating greedily in the endpoint's dtype
-    with jittered batches, in the same window. NaN is a prompt that one of the
-    two did not answer; it is left out. The factor `RATIO` of room is the
+    The replay is what the reference in the endpoint's dtype would have chosen,
+    either generating by itself or at each place of the endpoint's own answers.
+    NaN is a prompt that one of the two did not answer; it is left out. Each
+    limit holds with ``(1 + level) / 2``, 99 % by default; whoever looks twice
+    asks for 0.99, so that each look has half of the errors. The factor `RATIO` of room is the
     assumption: an honest endpoint's kernels and batches move its margins by
     less than that. It also absorbs what the prompts of one batch share, which
     no test over prompts can see.
@@ -106,8 +126,14 @@ def compare_with_replay(margins: Values, replay: Values, rng: np.random.Generato
     own = float(theirs.mean()) if count else None
     if count < POOL_NEEDS or mean is None:
         return MarginNight(State.UNKNOWN, count, mean, own, None, None)
-    interval = mean_interval(mine - RATIO * theirs, rng)
-    low = None if interval is None or interval.low is None else interval.low
-    changed = low is not None and low > NUMERIC
-    detectable = None if low is None else max(mean - low, NUMERIC)
-    return MarginNight(State.CHANGED if changed else State.OK, count, mean, own, interval, detectable)
+    means = bootstrap_means(np.column_stack([mine - RATIO * theirs, mine]), rng)
+    (low, mean_low), (high, mean_high) = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return MarginNight(
+        State.CHANGED if low > NUMERIC else State.OK,
+        count,
+        mean,
+        own,
+        Interval(float(low), float(high), level),
+        max(mean - float(low), NUMERIC),
+        margin=Interval(float(mean_low), float(mean_high), level),
+    )

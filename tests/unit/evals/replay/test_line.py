@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.replay.line import BadLineError, Line, Names, Row, parse_line
-from evals.replay.texts import loops
 
 GOOD = {"endpoint": "a", "t": 1_767_236_400, "value": 1.5}
 
@@ -115,22 +114,3 @@ def test_any_object_is_a_line_or_a_bad_line(fields: dict[str, object]) -> None:
     except BadLineError:
         return
     assert math.isfinite(line.at)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("!" * 50, True),
-        ("Here it is: " + "and so on " * 30, True),
-        ("!" * 20, False),
-        ("", False),
-        ("A plain answer of some sentences, none of which comes twice, and which then ends.", False),
-        (
-            "ab" * 100 + " but then it found an end, as answers do when nothing at all is wrong with them, "
-            "and it went on for quite a while after that, so that the repetition is not what it ends with.",
-            False,
-        ),
-    ],
-)
-def test_a_loop_is_one_piece_repeated_to_the_end(text: str, expected: bool) -> None:
-    assert loops(text) is expected

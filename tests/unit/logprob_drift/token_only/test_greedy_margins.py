@@ -3,6 +3,7 @@ import pytest
 
 from logprob_drift.token_only.greedy_margins import (
     CLIP,
+    choice_margins,
     compare_with_replay,
     night_number,
     prompt_margins,
@@ -96,3 +97,47 @@ def test_the_detectable_margin_is_the_least_that_is_changed() -> None:
 
     assert compare_with_replay(mine + 1.02 * shift, replay, np.random.default_rng(4)).state is State.CHANGED
     assert compare_with_replay(mine + 0.98 * shift, replay, np.random.default_rng(4)).state is State.OK
+
+
+def test_the_margin_of_a_choice_is_read_from_the_list_and_clipped_outside_it() -> None:
+    top_ids = np.array([[5, 7], [5, 7], [5, 7], [1, 2]])
+    top = np.array([[-0.5, -0.8], [-0.5, -0.8], [-0.5, -0.8], [-0.1, -3.0]])
+
+    found = choice_margins(np.array([5, 7, 9, 2]), top_ids, top)
+
+    assert found == pytest.approx([0, 0.3, CLIP, CLIP])
+
+
+def test_a_stricter_level_needs_more() -> None:
+    rng = np.random.default_rng(5)
+    mine, replay = honest(rng, 200, flips=0.06), honest(rng, 200)
+
+    plain = compare_with_replay(mine, replay, np.random.default_rng(6))
+    strict = compare_with_replay(mine, replay, np.random.default_rng(6), level=0.9999)
+
+    assert plain.detectable is not None
+    assert strict.detectable is not None
+    assert strict.detectable > plain.detectable
+    assert plain.margin is not None
+    assert plain.mean is not None
+    assert plain.margin.low is not None
+    assert plain.margin.high is not None
+    assert plain.margin.low < plain.mean < plain.margin.high
+
+
+def test_honest_nights_of_two_looks_are_not_changed() -> None:
+    """72 prompts of 4 tokens, then 200 of 50, each at half the errors; ties turned over by noise."""
+    rng = np.random.default_rng(7)
+
+    def look(prompts: int, tokens: int) -> State:
+        opened = rng.random((prompts, tokens)) < rng.beta(1.5, 8.5, (prompts, 1))
+        gap = np.where(opened, rng.exponential(0.5, (prompts, tokens)), np.inf)
+        mine, replay = (
+            np.where(gap + 0.09 * rng.standard_normal(gap.shape) < 0, np.minimum(gap, CLIP), 0.0).mean(axis=1)
+            for _ in range(2)
+        )
+        return compare_with_replay(mine, replay, rng, level=0.99).state
+
+    changed = [State.CHANGED in (look(72, 4), look(200, 50)) for _ in range(50)]
+
+    assert sum(changed) <= 2  # nominal 1 %: more than 2 of 50 happen in 1 of 70 runs
