@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ringtrue.records import Request
@@ -24,3 +25,9 @@ class Dialect(Protocol):
 
     def body(self, request: Request, model: str) -> dict[str, Any]:
         """The JSON body of ``request``; what this dialect cannot ask is left out."""
+
+    def cache_fields(self, key: str) -> Sequence[Mapping[str, Any]]:
+        """The fields that tell a cache or a balancer that ``key`` is a session of its own, best first.
+
+        A server that refuses one is asked with the next, and then with none (``probes.cache_key``).
+        """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,3 +21,7 @@ class OpenAIDialect:
     def body(self, request: Request, model: str) -> dict[str, Any]:
         """The body of ``ringtrue.payload.to_body``."""
         return to_body(request, model)
+
+    def cache_fields(self, key: str) -> Sequence[Mapping[str, Any]]:
+        """``prompt_cache_key``, by which OpenAI chooses a machine, else ``user``, the older name."""
+        return ({"prompt_cache_key": key}, {"user": key})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,3 +32,7 @@ class VllmDialect:
         if request.prompt_logprobs is not None:
             own["prompt_logprobs"] = request.prompt_logprobs
         return own | to_body(request, model)
+
+    def cache_fields(self, key: str) -> Sequence[Mapping[str, Any]]:
+        """``cache_salt``: blocks of the prefix cache are found only by requests with the same one."""
+        return ({"cache_salt": key},)

@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+from probes.cache_key import CacheKeys
+from probes.dialects import dialect_named
 from probes.http_endpoint import connect
 from ringtrue.errors import ConfigError, SecretError
 from ringtrue.records import EndpointSpec, FailureKind, Request, Sampling
@@ -65,6 +67,20 @@ async def test_an_idle_connection_is_used_again_and_sessions_have_their_own() ->
             await endpoint.send(request)
     assert [seen.connection for seen in server.seen] == [0, 1, 0, 1]
     assert [seen.headers.get("x-session-id") for seen in server.seen] == [None, "night-7", None, "night-7"]
+
+
+async def test_the_key_of_a_session_goes_into_the_body_as_its_dialect_names_it() -> None:
+    in_session = Request(id="s", messages=HELLO.messages, session="night-7")
+    async with serve(FINE) as server:
+        for dialect in ("openai", "vllm"):
+            async with endpoint_at(server.url, dialect=dialect) as endpoint:
+                await endpoint.send(CacheKeys(dialect_named(dialect)).put(in_session))
+    sent = [{name for name in seen.body if name not in {"model", "messages"}} for seen in server.seen]
+    assert [fields - {"temperature", "max_tokens"} for fields in sent] == [
+        {"prompt_cache_key"},
+        {"cache_salt"},
+    ]
+    assert server.seen[0].body["prompt_cache_key"] == server.seen[1].body["cache_salt"] == "night-7"
 
 
 async def test_times_are_stamped_at_the_read_that_brought_them() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from collector.cycle import CycleResult, run_cycle
+from collector.cycle import CycleResult, Models, run_cycle
 from collector.lease import RENEW_EVERY_S
 from probes.budget import Budget
 from probes.clock import Clock
@@ -25,6 +25,7 @@ from ringtrue.exit_codes import ExitCode, exit_code
 from ringtrue.progress import progress_on
 from ringtrue.records import Check, EndpointSpec, State
 from ringtrue.store import RunStatus, Store, open_store
+from tests.no_parts import NO_PARTS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -77,9 +78,9 @@ async def cycle(store: Store, *endpoints: Mapping[str, object], environ: Mapping
     probe = {"buckets": [[32, 4]], "languages": ["english"]}
     with progress_on(Console(file=io.StringIO())) as progress:
         return await run_cycle(
-            settings_from({"endpoints": endpoints, "probe": probe}, source="test"),
+            settings_from({"endpoints": endpoints, "probe": probe, "parts": NO_PARTS}, source="test"),
             store=store,
-            reference=Bytes(),
+            models=Models(Bytes()),
             connect=connect_here,
             clock=CLOCK,
             progress=progress,

@@ -20,6 +20,7 @@ import pytest
 from collector.lease import NAME, TTL
 from ringtrue.errors import LeaseHeldError
 from ringtrue.store import RunStatus, Store, open_store
+from tests.no_parts import NO_PARTS_TOML
 
 ANSWERED = 4
 """Requests that get an answer before the server falls silent."""
@@ -103,6 +104,7 @@ def running(config: Path, url: str) -> Iterator[subprocess.Popen[str]]:
     config.write_text(
         f'[store]\nurl = "sqlite:///{config.parent}/ringtrue.db"\n'
         '[probe]\nbuckets = [[32, 16]]\nlanguages = ["english"]\n'
+        f"{NO_PARTS_TOML}"
         f'[[endpoints]]\nname = "acme"\nbase_url = "{url}"\nmodel = "m"\n'
     )
     process = subprocess.Popen(

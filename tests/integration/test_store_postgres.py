@@ -20,7 +20,7 @@ from alembic.migration import MigrationContext
 
 from ringtrue.alarm import Alarm
 from ringtrue.errors import LeaseHeldError, NewerStoreError, StoreError
-from ringtrue.nightly_numbers import NightNumbers
+from ringtrue.nightly_numbers import NightNumbers, Reading
 from ringtrue.records import (
     Cause,
     Check,
@@ -153,9 +153,12 @@ def test_alarms_are_raised_and_closed_and_the_newest_run_of_each_comparable_nigh
     closed = replace(raised, closed=NOW, by="ann", why="new kernels")
     store.conclude("r2", [], [], [closed])
 
-    buckets = {32: {metric: (value, n) for metric, value, n in numbers}}
-    assert store.nights("acme", "b", tonight="r2", limit=90) == (NightNumbers("r2", NOW, buckets),)
-    assert store.nights("acme", "b", tonight=None, limit=90) == (NightNumbers("r1", NOW, buckets),)
+    held = {(metric, 32): (value, n) for metric, value, n in numbers}
+    curve = Reading(("kl_mean", "k_min"), believed=True)
+    tonight = store.nights("acme", "b", curve, run="r2", counts=True, limit=90)
+    assert tonight == (NightNumbers("r2", NOW, held),)
+    before = store.nights("acme", "b", curve, run="r2", counts=False, limit=90)
+    assert before == (NightNumbers("r1", NOW, held),)
     assert store.alarms("acme", Check.LOGPROBS) == (closed,)
 
 

