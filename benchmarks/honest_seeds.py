@@ -20,7 +20,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from collector.cycle import over_http, run_cycle
+from collector.cycle import Models, over_http, run_cycle
 from probes.clock import system_clock
 from reference_engine.engine import Engine
 from reference_engine.local_reference import LocalReference
@@ -74,7 +74,7 @@ async def night(
         result = await run_cycle(
             settings,
             store=store,
-            reference=reference,
+            models=Models(reference),
             connect=over_http({}, clock),
             clock=clock,
             progress=progress,

@@ -6,10 +6,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from collector.lease import NAME, TTL
-from collector.series import CODE
+from collector.streams.statement import code_of
+from evals.availability import unmeasured
 from ringtrue.alarm import Alarm
 from ringtrue.errors import UsageError
-from ringtrue.records import Check, Verdict
+from ringtrue.records import Check, Party, Verdict
 from ringtrue.store import Store
 from ringtrue.verdict import conclude
 
@@ -53,8 +54,12 @@ def _without_series(store: Store, endpoint: str, check: Check) -> Verdict:
     findings = [
         finding
         for finding in store.findings(now.run)
-        if finding.endpoint == endpoint and finding.check is check and finding.code != CODE
+        if finding.endpoint == endpoint and finding.check is check and finding.code != code_of(check)
     ]
+    if not findings:
+        # Only the series spoke of it: without them nothing is known until the next night.
+        reason = "its change was accepted: the next night begins the new baseline"
+        findings = [unmeasured(endpoint, check, reason, Party.UNKNOWN)]
     (started,) = (run.started for run in store.runs() if run.id == now.run)
     (verdict,) = conclude(endpoint, now.model, findings, previous={}, run=now.run, at=started)
     return verdict

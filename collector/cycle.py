@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from uuid import uuid4
@@ -13,9 +13,12 @@ from uuid import uuid4
 from collector.floors import StoredFloors
 from collector.lease import cycle_lease
 from collector.night import Night, Recorder
+from collector.parts import parts_for
 from collector.series import watch_for
 from collector.spending import budget_for, most_it_can_cost
+from evals.identity import register
 from evals.plan import ExaminePlan
+from evals.questions import Questions
 from evals.truth import Truth
 from probes import http_endpoint
 from probes.budget import Budget, render_cost
@@ -41,6 +44,14 @@ def over_http(env: Mapping[str, str], clock: Clock) -> Connect:
 
 
 @dataclass(frozen=True, slots=True)
+class Models:
+    """The reference, which holds the truth, and the models that are registered beside it."""
+
+    reference: Reference
+    others: Sequence[Reference] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CycleResult:
     """A cycle that came to its end: its run and all its verdicts, by endpoint in the settings' order."""
 
@@ -52,7 +63,7 @@ async def run_cycle(
     settings: Settings,
     *,
     store: Store,
-    reference: Reference,
+    models: Models,
     connect: Connect,
     clock: Clock,
     progress: ProgressReport,
@@ -61,8 +72,9 @@ async def run_cycle(
 ) -> CycleResult:
     """Examine every endpoint of ``settings`` once.
 
-    Cancelled, it marks the run as interrupted, and its `asyncio.CancelledError`
-    says in one sentence what was kept.
+    ``models`` are those of ``settings.reference``, opened. Cancelled, it marks
+    the run as interrupted, and its `asyncio.CancelledError` says in one
+    sentence what was kept.
 
     Raises:
         LeaseHeldError: Another cycle runs on this store, and ``wait`` is false.
@@ -71,18 +83,24 @@ async def run_cycle(
         StoreError: The store refused; what it had acknowledged before is kept.
     """
     specs = [endpoint.to_spec() for endpoint in settings.endpoints]
-    probe = settings.probe
+    probe, reference = settings.probe, models.reference
     plan = ExaminePlan(k=probe.top_k, seed=probe.seed, stream=probe.stream)
     prompts = build_prompts(reference, probe.buckets, seed=probe.seed, languages=probe.languages)
+    floors = StoredFloors(store)
     floor_dtype = settings.reference.floor_dtype
-    truth = Truth(
-        reference, prompts, floor_dtype=floor_dtype, k=plan.k, seed=plan.seed, cache=StoredFloors(store)
-    )
-    budget = budget_for(settings.budget, specs, truth, plan)
+    truth = Truth(reference, prompts, floor_dtype=floor_dtype, k=plan.k, seed=plan.seed, cache=floors)
+    # A part that judges one night alone shares the budget of false alarms with every series.
+    alarm = watch_for(settings, endpoints=len(specs), basis="").rule.threshold
+    parts = parts_for(settings, reference, floors, alarm=alarm, at=clock.now())
+    registered = await asyncio.to_thread(register, reference, models.others)
+    questions = Questions(truth, plan, parts, registered)
+    budget = budget_for(settings.budget, specs, questions)
     run = f"{clock.now():%Y%m%dT%H%M%SZ}-{uuid4().hex[:6]}"
     holder = f"{socket.gethostname()} pid {os.getpid()} (run {run})"
     async with AsyncExitStack() as stack:
         stack.push_async_callback(truth.aclose)
+        for part in parts:
+            stack.push_async_callback(part.aclose)
         endpoints = []
         for spec in specs:
             endpoints.append(connect(spec, budget))
@@ -90,9 +108,9 @@ async def run_cycle(
         lease = await stack.enter_async_context(
             cycle_lease(store, holder, sleep=clock.sleep, wait=wait, say=progress.say)
         )
-        progress.say(render_cost(most_it_can_cost(specs, truth, plan)))
+        progress.say(render_cost(most_it_can_cost(specs, questions)))
         previous = await asyncio.to_thread(store.previous_verdicts)
         names = {spec.name for spec in specs} | {endpoint for endpoint, _ in previous}
-        watch = watch_for(settings, endpoints=len(names), basis=truth.floor_key)
-        night = Night(run, clock.now(), store, truth, plan, previous, watch, clock, progress, recorder)
+        watch = watch_for(settings, endpoints=len(names), basis=questions.basis)
+        night = Night(run, clock.now(), store, questions, previous, watch, clock, progress, recorder)
         return CycleResult(run, await night.watch_over(endpoints, lease))

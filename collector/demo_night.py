@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from collector.cycle import over_http, run_cycle
+from collector.cycle import Models, over_http, run_cycle
 from collector.planted import PLANTED, Planted
 from probes.clock import system_clock
 from reference_engine.engine import Engine
@@ -71,7 +71,7 @@ class DemoNight:
             result = await run_cycle(
                 settings,
                 store=store,
-                reference=reference,
+                models=Models(reference),
                 connect=over_http(os.environ, clock),
                 clock=clock,
                 progress=progress,

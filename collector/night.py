@@ -15,8 +15,7 @@ from datetime import datetime
 from collector.lease import Lease
 from collector.series import Watch, judge_series
 from evals.examine import examine
-from evals.plan import ExaminePlan
-from evals.truth import Truth
+from evals.questions import Questions
 from probes.clock import Clock
 from ringtrue.endpoint import Endpoint
 from ringtrue.errors import RingtrueError, StoreError
@@ -36,8 +35,7 @@ class Night:
     run: str
     started: datetime
     store: Store
-    truth: Truth
-    plan: ExaminePlan
+    questions: Questions
     previous: Previous
     watch: Watch
     clock: Clock
@@ -75,11 +73,10 @@ class Night:
 
     async def _examine(self, endpoint: Endpoint) -> None:
         name = endpoint.spec.name
-        self.progress.begin(name, len(self.truth.prompts))
+        self.progress.begin(name, self.questions.steps(endpoint.spec))
         found = await examine(
             endpoint,
-            self.truth,
-            self.plan,
+            self.questions,
             run=self.run,
             clock=self.clock,
             emit=self._keep,

@@ -13,10 +13,10 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from collector.cycle import CycleResult, over_http, run_cycle
+from collector.cycle import CycleResult, Models, over_http, run_cycle
 from collector.night import Recorder
 from probes.clock import Clock, system_clock
-from reference_engine.local_reference import open_reference
+from reference_engine.local_reference import open_references
 from ringtrue.config import Settings
 from ringtrue.exit_codes import ExitCode
 from ringtrue.interchange import ExchangeWriter
@@ -53,16 +53,17 @@ async def _cycle(
         # Cron, systemd and Kubernetes stop a job by SIGTERM; it ends as Ctrl-C does.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
-    progress.say(f"Loading {settings.reference.model}")
+    progress.say(f"Loading {', '.join((settings.reference.model, *settings.reference.others))}")
     try:
         async with AsyncExitStack() as stack:
-            model, device = settings.reference.model, settings.reference.device
-            reference = await asyncio.to_thread(open_reference, model, device=device)
+            names = (settings.reference.model, *settings.reference.others)
+            opened = await asyncio.to_thread(open_references, names, device=settings.reference.device)
+            reference, *others = opened
             stack.push_async_callback(reference.aclose)
             return await run_cycle(
                 settings,
                 store=store,
-                reference=reference,
+                models=Models(reference, others),
                 connect=over_http(os.environ, clock),
                 clock=clock,
                 progress=progress,

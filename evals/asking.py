@@ -41,8 +41,9 @@ _HOPELESS = frozenset(
 class Asked:
     """What was asked and what came back, growing while the endpoint answers.
 
-    ``stopped`` is the failure that ended the asking early. ``trust`` is the
-    self-test of the endpoint's logprobs, ``None`` where it was not made.
+    ``stopped`` is the failure that ended the asking early. ``k`` is the number
+    of logprobs that the endpoint gives, ``None`` for none. ``trust`` is the
+    self-test of its logprobs, ``None`` where it was not made.
     """
 
     prompts: tuple[CurvePrompt, ...]
@@ -50,7 +51,15 @@ class Asked:
     answers: list[Answered] = field(default_factory=list)
     compared: dict[str, Compared] = field(default_factory=dict)
     stopped: Failure | None = None
+    k: int | None = None
     trust: SelfTest | None = None
+
+    @property
+    def blocked(self) -> Failure | None:
+        """Why not one prompt was answered, or ``None`` where one was."""
+        if any(answer.exchange.error is None for answer in self.answers):
+            return None
+        return self.stopped or next(e.error for e in self.exchanges if e.error is not None)
 
 
 class Asking:
@@ -89,6 +98,7 @@ class Asking:
         opening = await preflight(
             self._endpoint, lambda k: self._request(order[0], k, 0), min(self._plan.k, self._truth.k)
         )
+        asked.k = opening.k
         k = opening.k or self._plan.k
         tasks: list[asyncio.Task[None]] = []
         for exchange in opening.exchanges[:-1]:

@@ -28,10 +28,11 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Scribe:
-    """Writes observations of one endpoint and run."""
+    """Writes observations of one endpoint, run and probe."""
 
     endpoint: str
     run: str
+    probe: str = PROBE
 
     def of_exchange(self, exchange: Exchange, bucket: int | None) -> list[Observation]:
         """Return whether the first attempt was answered (1 or 0), attempts, and time to first byte."""
@@ -46,14 +47,14 @@ class Scribe:
         if exchange.error is None and times.first_byte is not None and sent is not None:
             numbers.append(("ttft_any", times.first_byte - sent, "s"))
         return [
-            self._one(metric, value, unit, 1, exchange.at, bucket, session) for metric, value, unit in numbers
+            self.one(metric, value, unit, 1, exchange.at, bucket, session) for metric, value, unit in numbers
         ]
 
     def of_prompt(self, answer: Answered, divergence: Divergence) -> list[Observation]:
         """Return D and the unseen mass of one prompt."""
         exchange = answer.exchange
         return [
-            self._one(metric, value, unit, 1, exchange.at, answer.prompt.bucket, exchange.request.session)
+            self.one(metric, value, unit, 1, exchange.at, answer.prompt.bucket, exchange.request.session)
             for metric, value, unit in (
                 ("kl", divergence.kl, "nats"),
                 ("unseen", divergence.unseen, "probability"),
@@ -61,14 +62,19 @@ class Scribe:
         ]
 
     def of_curve(self, measured: Sequence[Measured], curve: Curve, at: datetime) -> list[Observation]:
-        """Return one number of each kind per bucket that has prompts: the curve itself."""
-        numbers = []
+        """Return each prompt's F, and one number of each kind per bucket that has prompts."""
+        numbers = [
+            self.one(
+                "kl_floor", one.row.f, "nats", 1, one.answer.exchange.at, one.row.bucket, one.row.session
+            )
+            for one in measured
+        ]
         for bucket in curve.buckets:
             some = [one for one in measured if one.row.bucket == bucket.length]
             if some:
                 numbers += self._bucket(some, bucket.length, at)
         if curve.slope is not None:
-            numbers.append(self._one("kl_slope", curve.slope, "log nats per log token", len(measured), at))
+            numbers.append(self.one("kl_slope", curve.slope, "log nats per log token", len(measured), at))
         return numbers
 
     def _bucket(self, some: Sequence[Measured], length: int, at: datetime) -> list[Observation]:
@@ -86,16 +92,16 @@ class Scribe:
             ("k_min", "tokens"): min(d.k for d in divergences),
         }
         numbers = [
-            self._one(metric, float(value), unit, len(some), at, length)
+            self.one(metric, float(value), unit, len(some), at, length)
             for (metric, unit), value in means.items()
         ]
         if deltas.size:
             rms = float(np.sqrt((deltas**2).mean()))
             for metric, value in (("delta_p_mean", float(deltas.mean())), ("delta_p_rms", rms)):
-                numbers.append(self._one(metric, value, "probability", deltas.size, at, length))
+                numbers.append(self.one(metric, value, "probability", deltas.size, at, length))
         return numbers
 
-    def _one(
+    def one(
         self,
         metric: str,
         value: float,
@@ -105,6 +111,16 @@ class Scribe:
         bucket: int | None = None,
         session: str | None = None,
     ) -> Observation:
+        """Return one observation."""
         return Observation(
-            self.endpoint, PROBE, metric, value, unit, n, at, self.run, context_length=bucket, session=session
+            self.endpoint,
+            self.probe,
+            metric,
+            value,
+            unit,
+            n,
+            at,
+            self.run,
+            context_length=bucket,
+            session=session,
         )

@@ -13,17 +13,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evals import availability
 from evals.asking import Asking
 from evals.comparisons import Emit, compare_answers
 from evals.curve_numbers import Scribe
-from evals.judging import unmeasured_everywhere, verdict_findings
-from evals.plan import ExaminePlan
+from evals.judging import OF_THE_CURVE, curve_findings, unmeasured_everywhere
+from evals.parts.asking_parts import AskingParts, known_from
 from evals.preflight import promised_length
-from evals.truth import Truth
+from evals.questions import Questions
 from logprob_drift.context_curve import Curve, trace
 from probes.clock import Clock
 from ringtrue.endpoint import Endpoint
-from ringtrue.records import Exchange, Finding, Party
+from ringtrue.records import Check, Exchange, Finding, Party
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,7 @@ class Examination:
 
 async def examine(
     endpoint: Endpoint,
-    truth: Truth,
-    plan: ExaminePlan,
+    questions: Questions,
     *,
     run: str,
     clock: Clock,
@@ -47,13 +47,13 @@ async def examine(
     on_progress: Callable[[int], None],
     record: Callable[[Exchange], None] | None = None,
 ) -> Examination:
-    """Ask ``endpoint`` every prompt of ``truth`` that it promises to take, and judge the answers.
+    """Ask ``endpoint`` every prompt of the curve that it promises to take, then the parts, and judge.
 
-    ``on_progress`` is called with the number of prompts that are done with,
-    in all as many as ``truth`` has. Nothing that an endpoint does raises:
-    what could not be measured becomes a finding that says so.
+    ``on_progress`` is called with the number of requests that are done with,
+    in all `Questions.steps`. Nothing that an endpoint does raises: what could
+    not be measured becomes a finding that says so.
     """
-    spec = endpoint.spec
+    truth, plan, parts, spec = questions.truth, questions.plan, questions.parts, endpoint.spec
     scribe = Scribe(spec.name, run)
     promised = await promised_length(endpoint, truth.reference)
     prompts = [prompt for prompt in truth.prompts if len(truth.expected[prompt.id]) < promised]
@@ -61,7 +61,10 @@ async def examine(
     if not prompts:
         shortest = min(len(ids) for ids in truth.expected.values())
         reason = f"no prompt fits: the endpoint takes {promised:,} tokens and the shortest has {shortest:,}"
-        return Examination(spec.name, spec.model, unmeasured_everywhere(spec.name, reason, Party.CALLER))
+        checks = (*OF_THE_CURVE, Check.WIRE, *(part.check for part in parts))
+        unmeasured = unmeasured_everywhere(spec.name, checks, reason, Party.CALLER)
+        on_progress(sum(len(part.planned(spec)) for part in parts))
+        return Examination(spec.name, spec.model, unmeasured)
     asking = Asking(
         endpoint, truth, plan, scribe, clock=clock, emit=emit, on_progress=on_progress, record=record
     )
@@ -73,6 +76,20 @@ async def examine(
         lengths = sorted({prompt.bucket for prompt in prompts})
         curve = trace([one.row for one in comparisons.measured], lengths, rng)
         await emit(scribe.of_curve(comparisons.measured, curve, clock.now()))
-    difference = await truth.against_itself() if curve is not None else None
-    findings = verdict_findings(spec.name, asked, comparisons, curve, self_difference=difference)
-    return Examination(spec.name, spec.model, findings, curve)
+    of_curve = await curve_findings(spec.name, asked, comparisons, curve, questions, rng)
+    asking_parts = AskingParts(
+        endpoint,
+        known_from(asked, of_curve),
+        run=run,
+        seed=plan.seed,
+        clock=clock,
+        emit=emit,
+        on_progress=on_progress,
+        record=record,
+    )
+    of_parts = await asking_parts.ask_all(parts, blocked=asked.blocked)
+    wire = availability.judge(spec.name, [*asked.exchanges, *asking_parts.exchanges])
+    # What the curve could not tell for want of logprobs, a part may have told by tokens.
+    told = {finding.check for finding in of_parts if finding.measured}
+    of_curve = tuple(finding for finding in of_curve if finding.measured or finding.check not in told)
+    return Examination(spec.name, spec.model, (wire, *of_curve, *of_parts), curve)

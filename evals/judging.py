@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import numpy as np
+
 from evals import availability
 from evals.asking import Asked
 from evals.comparisons import Comparisons
+from evals.identity import identity
+from evals.questions import Questions
 from evals.truth import AGREEMENT
 from logprob_drift import findings as logprob_findings
 from logprob_drift.context_curve import Curve
@@ -13,61 +19,64 @@ from logprob_drift.sessions import sessions_alike
 from ringtrue.records import Check, Finding, Party
 from tokenizer_checks import findings as token_findings
 
-EXAMINED = (Check.LOGPROBS, Check.CONTEXT, Check.TOKENS, Check.WIRE)
+OF_THE_CURVE = (Check.TOKENS, Check.LOGPROBS, Check.CONTEXT, Check.IDENTITY)
+_OF_LOGPROBS = (Check.LOGPROBS, Check.CONTEXT, Check.IDENTITY)
 
 
-def unmeasured_everywhere(endpoint: str, reason: str, party: Party) -> tuple[Finding, ...]:
+def unmeasured_everywhere(
+    endpoint: str, checks: Iterable[Check], reason: str, party: Party
+) -> tuple[Finding, ...]:
     """Return an UNKNOWN for every check, with one reason."""
-    return tuple(availability.unmeasured(endpoint, check, reason, party) for check in EXAMINED)
+    return tuple(availability.unmeasured(endpoint, check, reason, party) for check in dict.fromkeys(checks))
 
 
-def verdict_findings(
+async def curve_findings(
     endpoint: str,
     asked: Asked,
     comparisons: Comparisons,
     curve: Curve | None,
-    *,
-    self_difference: float | None,
+    questions: Questions,
+    rng: np.random.Generator,
 ) -> tuple[Finding, ...]:
-    """Return all findings of one examination, most upstream first.
+    """Return the findings of the context curve, most upstream first.
 
-    ``self_difference`` is the largest difference of the reference from itself
-    (nats), ``None`` when it was not asked: beyond `AGREEMENT` no logprob of the
-    endpoint is judged.
+    The reference is held against itself first: where it differs by more than
+    `AGREEMENT`, no logprob of the endpoint is judged. Beyond the noise floor
+    the registered models are asked; the endpoint is asked nothing.
     """
-    wire = availability.judge(endpoint, asked.exchanges)
-    if not any(answer.exchange.error is None for answer in asked.answers):
-        blocked = asked.stopped or next(e.error for e in asked.exchanges if e.error is not None)
+    if asked.blocked is not None:
         return tuple(
-            wire if check is Check.WIRE else availability.unmeasured_because(endpoint, check, blocked)
-            for check in EXAMINED
+            availability.unmeasured_because(endpoint, check, asked.blocked) for check in OF_THE_CURVE
         )
     tokens = token_findings.judge(
         endpoint, comparisons.agreement, comparisons.harm, greedy_departs=comparisons.greedy_departs
     )
-    return (wire, *tokens, *_logprobs(endpoint, asked, comparisons, curve, self_difference))
-
-
-def _logprobs(
-    endpoint: str,
-    asked: Asked,
-    comparisons: Comparisons,
-    curve: Curve | None,
-    self_difference: float | None,
-) -> list[Finding]:
-    obstacle = _obstacle(asked, comparisons, curve, self_difference)
+    difference = await questions.truth.against_itself() if curve is not None else None
+    obstacle = _obstacle(asked, comparisons, curve, difference)
     if obstacle is not None or curve is None:
         reason, party = obstacle or ("nothing could be compared", Party.UNKNOWN)
-        both = (Check.LOGPROBS, Check.CONTEXT)
-        return [availability.unmeasured(endpoint, check, reason, party) for check in both]
+        return (*tokens, *unmeasured_everywhere(endpoint, _OF_LOGPROBS, reason, party))
+    alike = sessions_alike([one.row for one in comparisons.measured], curve.gross)
+    identified = await identity(
+        endpoint,
+        comparisons.measured,
+        curve,
+        questions.registered,
+        questions.truth,
+        rng,
+        sessions_alike=alike,
+    )
     basis = Basis(
         withheld=comparisons.withheld,
         own_ids=comparisons.own_ids,
         counted=comparisons.agreement.counted,
         unusable={defect.value: count for defect, count in comparisons.defects.items()},
+        variant=identified.variant,
     )
-    alike = sessions_alike([one.row for one in comparisons.measured], curve.gross)
-    return logprob_findings.judge(endpoint, curve, basis, sessions_alike=alike)
+    judged = logprob_findings.judge(
+        endpoint, curve, basis, sessions_alike=alike, other_model_fits=identified.other_model_fits
+    )
+    return (*tokens, *judged, identified.finding)
 
 
 def _obstacle(

@@ -15,7 +15,10 @@ class Alarm:
     ``run`` raised it at ``raised``; ``since`` is the start of the first run of
     the estimated change. ``evidence`` is what the night of the alarm said,
     ``threshold`` what it had to reach. ``level`` and ``spread`` are mean and SD
-    of the nights before the change, on the metric's own scale.
+    of the nights before the change, on the metric's own scale; where nights are
+    evidence against a stated null, what that null says of them: for border
+    violations rate and correlation, for bad sessions the rate and 0, for a log
+    e-value 0 and 0.
 
     It stands while ``closed`` is ``None``. An accepted one names who (``by``)
     and ``why``, and the nights from ``since`` on are the new baseline. One that

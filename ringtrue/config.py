@@ -17,7 +17,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from ringtrue.config_problems import Problem, unknown_variables, validation_problems
-from ringtrue.config_values import BaseUrl, Buckets, Count, KeyReference, Languages, Name, Positive, StoreUrl
+from ringtrue.config_values import (
+    BaseUrl,
+    Buckets,
+    Count,
+    CountOrNone,
+    KeyReference,
+    Languages,
+    Models,
+    Name,
+    Positive,
+    StoreUrl,
+)
 from ringtrue.errors import ConfigError
 from ringtrue.records import EndpointSpec, Limits, Role
 
@@ -43,9 +54,14 @@ class StoreSettings(_Section):
 
 
 class ReferenceSettings(_Section):
-    """The model that holds the truth, and the precision an honest server may compute in."""
+    """The model that holds the truth, and the precision an honest server may compute in.
+
+    ``others`` are the registered models that an endpoint may serve instead:
+    where one of them explains the answers better, the cause is ``identity``.
+    """
 
     model: Name = "smollm2-135m"
+    others: Models = ()
     floor_dtype: Literal["bf16", "fp16", "fp32"] = "bf16"
     device: Name = "auto"
 
@@ -58,6 +74,26 @@ class ProbeSettings(_Section):
     languages: Languages = ("english", "code", "json", "cjk")
     seed: Annotated[int, Field(ge=0)] = 0
     stream: bool = False
+
+
+class PartSettings(_Section):
+    """What is asked beside the context curve, each part's largest number a night and endpoint; 0 leaves it out.
+
+    ``sampled`` one-token answers at temperature 1; ``sessions`` new sessions of
+    two short prompts; ``prefix_cache`` prompts asked cold and warm; ``answers``
+    questions answered with at most ``answer_tokens``. ``greedy`` prompts
+    continued by ``greedy_tokens``, and ``border`` prompts close to a tie, are
+    asked only of endpoints without usable logprobs.
+    """
+
+    sampled: CountOrNone = 1200
+    sessions: CountOrNone = 125
+    prefix_cache: CountOrNone = 4
+    greedy: CountOrNone = 200
+    greedy_tokens: Count = 50
+    border: CountOrNone = 20
+    answers: CountOrNone = 60
+    answer_tokens: Count = 256
 
 
 class BudgetSettings(_Section):
@@ -123,6 +159,7 @@ class Settings(BaseSettings):
     store: StoreSettings = StoreSettings()
     reference: ReferenceSettings = ReferenceSettings()
     probe: ProbeSettings = ProbeSettings()
+    parts: PartSettings = PartSettings()
     budget: BudgetSettings = BudgetSettings()
     alarms: AlarmSettings = AlarmSettings()
     endpoints: tuple[EndpointSettings, ...]

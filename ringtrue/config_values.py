@@ -81,8 +81,14 @@ Languages = Annotated[
 Name = Annotated[str, Field(min_length=1)]
 """A text that is not empty."""
 
+Models = Annotated[tuple[Name, ...], AfterValidator(_check_unique)]
+"""Names of models, each once."""
+
 Count = Annotated[int, Field(ge=1)]
 """A whole number from 1."""
+
+CountOrNone = Annotated[int, Field(ge=0)]
+"""A whole number from 0, where 0 stands for none."""
 
 Positive = Annotated[float, Field(gt=0)]
 """A number above 0."""

@@ -74,6 +74,8 @@ class Check(StrEnum):
 
     LOGPROBS = "logprobs"
     CONTEXT = "context"
+    SESSIONS = "sessions"
+    CACHE = "cache"
     TOKENS = "tokens"
     TOOLCALLS = "toolcalls"
     OUTPUT = "output"

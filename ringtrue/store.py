@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from ringtrue.alarm import Alarm
 from ringtrue.database import Database, open_database
 from ringtrue.errors import LeaseHeldError
-from ringtrue.nightly_numbers import NightNumbers, read_nights
+from ringtrue.nightly_numbers import NightNumbers, Reading, read_nights
 from ringtrue.records import Check, Finding, Observation, Verdict
 from ringtrue.rows import from_row, to_row
 from ringtrue.tables import ALARM, FINDING, FLOOR, LEASE, OBSERVATION, RUN, VERDICT
@@ -153,15 +153,17 @@ class Store:
     # Series of nights
 
     def nights(
-        self, endpoint: str, basis: str, *, tonight: str | None, limit: int
+        self, endpoint: str, basis: str, reading: Reading, *, run: str, counts: bool, limit: int
     ) -> tuple[NightNumbers, ...]:
         """Return the last nights of an endpoint, as `ringtrue.nightly_numbers.read_nights`."""
         with self._database.read() as connection:
-            return read_nights(connection, endpoint, basis, tonight=tonight, nights=limit)
+            return read_nights(connection, endpoint, basis, reading, run=run, counts=counts, nights=limit)
 
-    def alarms(self, endpoint: str, check: Check) -> tuple[Alarm, ...]:
-        """Return all alarms of an endpoint and check, those that were closed too, the oldest first."""
-        mine = (ALARM.c.endpoint == endpoint) & (ALARM.c.check == check.value)
+    def alarms(self, endpoint: str, check: Check | None = None) -> tuple[Alarm, ...]:
+        """Return all alarms of an endpoint (and check), those that were closed too, the oldest first."""
+        mine = ALARM.c.endpoint == endpoint
+        if check is not None:
+            mine &= ALARM.c.check == check.value
         query = select(ALARM).where(mine).order_by(ALARM.c.raised, ALARM.c.run, ALARM.c.stream)
         with self._database.read() as connection:
             return tuple(from_row(Alarm, row) for row in connection.execute(query).mappings())

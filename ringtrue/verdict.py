@@ -75,4 +75,9 @@ def _verdict(
 
 def loudest(verdicts: Iterable[Verdict]) -> State | None:
     """Return the loudest state, or ``None`` for no verdict at all."""
-    return max((v.verdict for v in verdicts), key=_LOUDNESS.index, default=None)
+    return loudest_of(v.verdict for v in verdicts)
+
+
+def loudest_of(states: Iterable[State]) -> State | None:
+    """Return the loudest of ``states``, or ``None`` for none at all."""
+    return max(states, key=_LOUDNESS.index, default=None)

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from collector.cycle import CycleResult, run_cycle
+from collector.cycle import CycleResult, Models, run_cycle
 from probes.budget import Budget
 from probes.clock import system_clock
 from probes.context_curve import build_prompts
@@ -36,6 +36,7 @@ from ringtrue.progress import progress_on
 from ringtrue.records import Cause, Check, EndpointSpec, State, Verdict
 from ringtrue.report import to_json
 from ringtrue.store import Store, open_store
+from tests.no_parts import NO_PARTS
 
 MODEL = "smollm2-135m"
 BUCKETS = ((32, 64), (256, 4))
@@ -146,7 +147,7 @@ async def spend_night(
         return await run_cycle(
             settings_of(addresses),
             store=store,
-            reference=reference,
+            models=Models(reference),
             connect=connect_here,
             clock=clock,
             progress=progress,
@@ -166,7 +167,9 @@ def settings_of(addresses: Mapping[str, str]) -> Settings:
         }
         for name, address in addresses.items()
     ]
-    return settings_from({"endpoints": endpoints, "probe": {"buckets": BUCKETS}}, source="test")
+    return settings_from(
+        {"endpoints": endpoints, "probe": {"buckets": BUCKETS}, "parts": NO_PARTS}, source="test"
+    )
 
 
 @pytest.mark.parametrize("endpoint", ["honest", "counted", "slow"])

@@ -38,6 +38,7 @@ from tests.contract.fault_server import (
     serve,
     stream_script,
 )
+from tests.no_parts import NO_PARTS_TOML
 
 KEY = "sk-planted/9vQ+Zx3=eT7uR1mW5bK8&dY2cHs6="
 BEARER = f"Bearer {KEY}"
@@ -154,7 +155,7 @@ def write_config(path: Path, urls: Mapping[str, str], api_key: str = "env:PLANTE
         f'dialect = "{"vllm" if name == "answers" else "openai"}"\nlimits = {{ max_attempts = 2 }}\n'
         for name, url in urls.items()
     )
-    path.write_text(f'[probe]\nbuckets = [[32, 4]]\nlanguages = ["english"]\n{endpoints}')
+    path.write_text(f'[probe]\nbuckets = [[32, 4]]\nlanguages = ["english"]\n{NO_PARTS_TOML}{endpoints}')
 
 
 @pytest.fixture(scope="module")

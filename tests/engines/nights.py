@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from collector.cycle import run_cycle
+from collector.cycle import Models, run_cycle
 from probes.budget import Budget
 from probes.clock import system_clock
 from probes.http_endpoint import HttpEndpoint, connect
@@ -21,6 +21,7 @@ from ringtrue.progress import progress_on
 from ringtrue.records import Check, EndpointSpec, Observation, Verdict
 from ringtrue.store import open_store
 from tests.engines.servers import MODEL, Server
+from tests.no_parts import NO_PARTS
 
 _PATIENT = {"first_byte_timeout": 600.0}  # seconds: two cores are shared with the reference
 
@@ -64,7 +65,8 @@ def spend_night(server: Server, reference: Reference, folder: Path, plan: Plan) 
         "limits": _PATIENT,
     }
     settings = settings_from(
-        {"probe": {"buckets": plan.buckets}, "endpoints": [endpoint]}, source="tests/engines"
+        {"probe": {"buckets": plan.buckets}, "parts": NO_PARTS, "endpoints": [endpoint]},
+        source="tests/engines",
     )
     clock = system_clock()
     progress = progress_on(Console(file=io.StringIO()))
@@ -74,7 +76,7 @@ def spend_night(server: Server, reference: Reference, folder: Path, plan: Plan) 
 
     with closing(open_store(f"sqlite:///{folder}/ringtrue.db", clock=clock.now)) as store, progress:
         cycle = run_cycle(
-            settings, store=store, reference=reference, connect=reach, clock=clock, progress=progress
+            settings, store=store, models=Models(reference), connect=reach, clock=clock, progress=progress
         )
         result = asyncio.run(cycle)
         observations = store.observations(result.run)

@@ -1,113 +1,32 @@
+"""The series of the context curve: one stream a bucket, judged by the night detector."""
+
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
 
 from collector.acceptance import accept
 from collector.lease import NAME, TTL
-from collector.series import CODE, Judged, Watch, judge_series, watch_for
-from logprob_drift.alarms.night_detector import Rule
+from collector.series import Judged, Watch, judge_series, watch_for
 from ringtrue.config import settings_from
 from ringtrue.errors import LeaseHeldError, UsageError
-from ringtrue.records import Cause, Check, Finding, Observation, Party, Severity, State, Verdict
-from ringtrue.store import Store, open_store
-from ringtrue.verdict import conclude
-
-FIRST = datetime(2026, 3, 1, 2, tzinfo=UTC)
-FLOOR = 0.001
-SD = 0.1  # of the logarithm of a night's KL
-RULE = Rule(2 * 2 * 365.0)
-
-LOGPROBS = Finding(
-    "acme", Check.LOGPROBS, "c", Severity.INFO, Party.UNKNOWN, Cause.UNKNOWN, "within the floor", value=FLOOR
+from ringtrue.records import Cause, Check, State
+from tests.unit.collector.nights import (
+    FEW,
+    FIRST,
+    FLOOR,
+    OTHER_IDS,
+    RULE,
+    SILENT,
+    TOKENS,
+    WORSE,
+    Nights,
+    honest,
+    states,
 )
-TOKENS = Finding(
-    "acme",
-    Check.TOKENS,
-    "tokens.equal",
-    Severity.INFO,
-    Party.UNKNOWN,
-    Cause.UNKNOWN,
-    "the model's own",
-    evidence={"counted": False},
-)
-FEW = replace(LOGPROBS, measured=False, message="too few prompts")
-SILENT = replace(FEW, value=None, message="no answer")
-WORSE = replace(LOGPROBS, severity=Severity.FAIL, cause=Cause.NUMERICS, message="int4")
-OTHER_IDS = replace(TOKENS, severity=Severity.WARN, cause=Cause.PROMPT)
-
-
-@dataclass
-class Nights:
-    """Nights that pass one after the other; each is measured, judged, concluded and stored."""
-
-    store: Store
-    now: datetime = FIRST
-    judged: list[Judged] = field(default_factory=list)
-    runs: int = 0
-
-    def pass_one(
-        self,
-        *values: float,
-        endpoint: str = "acme",
-        logprobs: Finding = LOGPROBS,
-        tokens: Finding = TOKENS,
-        basis: str = "b",
-        n: int = 64,
-        k: int = 20,
-        after: timedelta = timedelta(days=1),
-    ) -> Verdict:
-        """Measure ``values``, the mean KL at 32, 128, ... tokens, and return the verdict on logprobs."""
-        self.runs += 1
-        run = f"r{self.runs:04}"
-        self.store.start_run(run, basis)
-        self.store.add_observations(
-            [
-                Observation(endpoint, "p", metric, number, unit, n, self.now, run, context_length=length)
-                for value, length in zip(values, (32, 128), strict=False)
-                for metric, number, unit in (("kl_mean", value, "nats"), ("k_min", float(k), "tokens"))
-            ]
-        )
-        found = [replace(finding, endpoint=endpoint) for finding in (logprobs, tokens)]
-        judged = judge_series(self.store, endpoint, found, Watch(basis, RULE), run=run, at=self.now)
-        previous = self.store.previous_verdicts()
-        verdicts = conclude(endpoint, "m", judged.findings, previous=previous, run=run, at=self.now)
-        self.store.conclude(run, judged.findings, verdicts, judged.alarms)
-        self.judged.append(judged)
-        self.now += after
-        return verdicts[0]
-
-    def pass_many(self, values: np.ndarray, **options: object) -> list[Verdict]:
-        return [self.pass_one(*np.atleast_1d(value), **options) for value in values]
-
-    @property
-    def state(self) -> Mapping[str, Mapping[str, float | None]]:
-        """Return the state of each stream on the newest night."""
-        return self.judged[-1].findings[0].evidence["series"]
-
-
-@pytest.fixture
-def nights(tmp_path: Path) -> Iterator[Nights]:
-    held: list[Nights] = []
-    store = open_store(f"sqlite:///{tmp_path}/ringtrue.db", clock=lambda: held[0].now)
-    held.append(Nights(store))
-    yield held[0]
-    store.close()
-
-
-def honest(count: int, seed: int = 1, shift: float = 0.0) -> np.ndarray:
-    """Return nights whose KL is lognormal, ``shift`` SDs above the floor."""
-    noise = np.random.default_rng(seed).standard_normal(count)
-    return FLOOR * np.exp(SD * (noise + shift))
-
-
-def states(verdicts: list[Verdict]) -> set[State]:
-    return {verdict.verdict for verdict in verdicts}
 
 
 def test_sixty_honest_nights_are_all_ok(nights: Nights) -> None:
@@ -292,14 +211,24 @@ def test_a_constant_series_is_no_alarm_and_a_step_from_it_is(nights: Nights) -> 
     assert nights.pass_many(np.full(8, 2 * FLOOR))[-1].verdict is State.CHANGED
 
 
-def test_the_threshold_pays_for_every_endpoint_and_bucket() -> None:
+def test_the_threshold_pays_for_every_endpoint_bucket_and_number_that_is_asked() -> None:
     endpoint = {"name": "a", "base_url": "http://a/v1", "model": "m"}
     content = {"endpoints": [endpoint], "probe": {"buckets": [[32, 4], [128, 4]]}}
-    settings = settings_from({**content, "alarms": {"false_alarms_per_year": 0.5}}, source="test")
-    assert watch_for(settings, endpoints=3, basis="b") == Watch("b", Rule(3 * 2 * 365 / 0.5))
+    off = dict.fromkeys(("sampled", "sessions", "greedy", "border", "answers"), 0)
+
+    def streams(**parts: int) -> float:
+        alarms = {"false_alarms_per_year": 0.5}
+        settings = settings_from({**content, "parts": off | parts, "alarms": alarms}, source="test")
+        watch = watch_for(settings, endpoints=3, basis="b")
+        assert watch.basis == "b"
+        return watch.rule.threshold * 0.5 / 365 / 3
+
+    assert streams() == 2
+    assert streams(sessions=125, sampled=10) == 4
+    assert streams(border=20, greedy=1) == 5
+    assert streams(answers=60) == 9
 
 
 def test_findings_without_logprobs_are_left_as_they_are(nights: Nights) -> None:
     judged = judge_series(nights.store, "acme", [TOKENS], Watch("b", RULE), run="r1", at=FIRST)
     assert judged == Judged((TOKENS,))
-    assert CODE not in {finding.code for finding in judged.findings}

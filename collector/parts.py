@@ -1,0 +1,64 @@
+"""The parts of a night beside the context curve, as the settings ask for them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from evals.parts.answers import AnswersPart
+from evals.parts.border import BorderPart
+from evals.parts.border_truth import BorderPlan
+from evals.parts.greedy import GreedyPart
+from evals.parts.part import Part
+from evals.parts.prefix_cache import PrefixCachePart
+from evals.parts.sampled import SampledPart
+from evals.parts.sessions import SessionsPart
+from evals.truth import FloorCache
+from ringtrue.config import Settings
+from ringtrue.endpoint import Reference
+
+
+def parts_for(
+    settings: Settings, reference: Reference, cache: FloorCache, *, alarm: float, at: datetime
+) -> tuple[Part, ...]:
+    """Return the parts in the order in which they are asked; one that is set to 0 is left out.
+
+    ``alarm`` is the evidence at which one night alone is an alarm, ``at`` when
+    the night began: answers are drawn anew each night.
+
+    Raises:
+        ConfigError: a part does not fit the model's context, or its number is too small.
+    """
+    asked, seed, dtype = settings.parts, settings.probe.seed, settings.reference.floor_dtype
+    k = settings.probe.top_k
+    parts: list[Part] = []
+    if asked.sampled:
+        parts.append(
+            SampledPart(
+                reference, seed=seed, floor_dtype=dtype, draws=asked.sampled, alarm=alarm, cache=cache
+            )
+        )
+    if asked.sessions:
+        parts.append(
+            SessionsPart(reference, seed=seed, floor_dtype=dtype, k=k, sessions=asked.sessions, cache=cache)
+        )
+    if asked.prefix_cache:
+        parts.append(
+            PrefixCachePart(
+                reference, seed=seed, floor_dtype=dtype, k=k, prompts=asked.prefix_cache, cache=cache
+            )
+        )
+    if asked.greedy:
+        parts.append(
+            GreedyPart(
+                reference, seed=seed, floor_dtype=dtype, prompts=asked.greedy, tokens=asked.greedy_tokens
+            )
+        )
+    if asked.border:
+        plan = BorderPlan(inputs=asked.border, level=alarm)
+        parts.append(BorderPart(reference, plan, seed=seed, floor_dtype=dtype, cache=cache))
+    if asked.answers:
+        night = at.date().toordinal()
+        parts.append(
+            AnswersPart(reference, seed=seed, night=night, count=asked.answers, cap=asked.answer_tokens)
+        )
+    return tuple(parts)
