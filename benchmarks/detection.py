@@ -123,9 +123,11 @@ def wrong(found: Mapping[str, Rows]) -> list[str]:
         for row in found.get("night", [])
         if row["right"] is False
     ]
-    for row in found.get("nights", []):
-        if row["false_alarm"] or (row["fault"] == HONEST.name and row["nights"] is not None):
-            said.append(f"{row['fault']}: an alarm on honest nights")
+    said += [
+        f"{row['fault']}: an alarm on honest nights"
+        for row in found.get("nights", [])
+        if row["false_alarm"] or (row["fault"] == HONEST.name and row["nights"] is not None)
+    ]
     return said
 
 

@@ -30,6 +30,8 @@ def choose(settings: Settings, names: Sequence[str] | None, *, where: str = "--e
 def one_endpoint(url: str, model: str | None, *, dialect: str, api_key: str | None) -> Settings:
     """Return the default settings for one endpoint, named by its URL.
 
+    Answers are left out: how long they are can only be held against earlier nights.
+
     Raises:
         UsageError: The model is not named.
         ConfigError: URL, dialect or key reference cannot be used.
@@ -37,7 +39,7 @@ def one_endpoint(url: str, model: str | None, *, dialect: str, api_key: str | No
     if model is None:
         raise UsageError("needs the model's name as well", where="--url", remedy="Add --model NAME")
     endpoint = {"name": url, "base_url": url, "model": model, "dialect": dialect, "api_key": api_key}
-    return settings_from({"endpoints": [endpoint]}, source="command line")
+    return settings_from({"endpoints": [endpoint], "parts": {"answers": 0}}, source="command line")
 
 
 def with_seed(settings: Settings, seed: int) -> Settings:

@@ -99,7 +99,7 @@ class Asking:
             self._endpoint, lambda k: self._request(order[0], k, 0), min(self._plan.k, self._truth.k)
         )
         asked.k = opening.k
-        k = opening.k or self._plan.k
+        k = opening.asked
         tasks: list[asyncio.Task[None]] = []
         for exchange in opening.exchanges[:-1]:
             await self._keep(asked, order[0], exchange)
@@ -110,13 +110,13 @@ class Asking:
             self._on_progress(len(order) - 1)
         else:
             if failure is None and opening.k is not None and self._plan.self_test:
-                asked.trust = await self_test(self._endpoint, k=k)
+                asked.trust = await self_test(self._endpoint, k=opening.k)
             await self._ask_rest(asked, order[1:], k, tasks)
         await asyncio.gather(*tasks)
         return asked
 
     async def _ask_rest(
-        self, asked: Asked, rest: Sequence[CurvePrompt], k: int, tasks: list[asyncio.Task[None]]
+        self, asked: Asked, rest: Sequence[CurvePrompt], k: int | None, tasks: list[asyncio.Task[None]]
     ) -> None:
         requests = {prompt.id: self._request(prompt, k, i + 1) for i, prompt in enumerate(rest)}
         by_id = {prompt.id: prompt for prompt in rest}
@@ -132,7 +132,7 @@ class Asking:
                     break
         self._on_progress(len(by_id))
 
-    def _request(self, prompt: CurvePrompt, k: int, turn: int) -> Request:
+    def _request(self, prompt: CurvePrompt, k: int | None, turn: int) -> Request:
         request = to_request(prompt, k=k, dialect=self._dialect, stream=self._plan.stream)
         return replace(request, session=f"s{turn % self._plan.sessions}")
 
@@ -143,11 +143,11 @@ class Asking:
         await self._emit(self._scribe.of_exchange(exchange, prompt.bucket))
 
     async def _take(
-        self, asked: Asked, prompt: CurvePrompt, exchange: Exchange, k: int
+        self, asked: Asked, prompt: CurvePrompt, exchange: Exchange, k: int | None
     ) -> asyncio.Task[None]:
         """Keep an exchange as the answer to its prompt, and start its comparison."""
         await self._keep(asked, prompt, exchange)
-        answer = read(prompt, exchange, self._truth.expected[prompt.id], self._truth.vocabulary, asked=k)
+        answer = read(prompt, exchange, self._truth.expected[prompt.id], self._truth.vocabulary, asked=k or 0)
         asked.answers.append(answer)
         self._on_progress(1)
         return asyncio.create_task(self._compare(asked, answer))

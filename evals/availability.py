@@ -22,8 +22,15 @@ def first_failure(exchange: Exchange) -> Failure | None:
 
 
 def asked(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """Return the exchanges that really reached for the endpoint."""
-    return [e for e in exchanges if e.error is None or e.error.kind not in _OURS]
+    """Return the exchanges that really reached for the endpoint.
+
+    What it does not offer is found out by asking: such a refusal is no failure
+    of an endpoint that answers what it does offer.
+    """
+    ours = _OURS
+    if any(exchange.error is None for exchange in exchanges):
+        ours = ours | {FailureKind.CAPABILITY_REFUSED}
+    return [e for e in exchanges if e.error is None or e.error.kind not in ours]
 
 
 def judge(endpoint: str, exchanges: Sequence[Exchange]) -> Finding:

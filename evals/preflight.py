@@ -11,7 +11,8 @@ from ringtrue.records import Exchange, Failure, FailureKind, Request
 LADDER = (20, 10, 5, 1)
 """Numbers of logprobs at which servers are known to stop; tried downwards when one is refused."""
 
-AskWithK = Callable[[int], Request]
+AskWithK = Callable[[int | None], Request]
+"""Makes the request for a number of logprobs, or for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,26 +20,28 @@ class Opening:
     """How it went.
 
     ``k`` is the number of logprobs the endpoint gives, ``None`` when it gives
-    none or was not reached. ``exchanges`` holds all that was tried, the last
-    one being the answer when ``failure`` is ``None``.
+    none or was not reached. ``asked`` is the number that it accepts to be asked
+    for, ``None`` where it refuses every one. ``exchanges`` holds all that was
+    tried, the last one being the answer when ``failure`` is ``None``.
     """
 
     k: int | None
+    asked: int | None
     exchanges: tuple[Exchange, ...]
     failure: Failure | None
 
 
 async def preflight(endpoint: Endpoint, ask: AskWithK, k: int) -> Opening:
-    """Ask one prompt for ``k`` logprobs, and for fewer while the endpoint refuses the number."""
+    """Ask one prompt for ``k`` logprobs, for fewer while the endpoint refuses the number, at last for none."""
     tried: list[Exchange] = []
-    for fewer in (k, *(step for step in LADDER if step < k)):
+    for fewer in (k, *(step for step in LADDER if step < k), None):
         exchange = await endpoint.send(ask(fewer))
         tried.append(exchange)
         if exchange.error is None:
-            return Opening(fewer if exchange.top_logprobs else None, tuple(tried), None)
+            return Opening(fewer if exchange.top_logprobs else None, fewer, tuple(tried), None)
         if exchange.error.kind is not FailureKind.CAPABILITY_REFUSED:
             break
-    return Opening(None, tuple(tried), tried[-1].error)
+    return Opening(None, k, tuple(tried), tried[-1].error)
 
 
 async def promised_length(endpoint: Endpoint, reference: Reference) -> int:

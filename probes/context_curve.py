@@ -91,7 +91,7 @@ def build_prompts(
     return tuple(prompts.values())
 
 
-def to_request(prompt: CurvePrompt, *, k: int, dialect: Dialect, stream: bool = False) -> Request:
+def to_request(prompt: CurvePrompt, *, k: int | None, dialect: Dialect, stream: bool = False) -> Request:
     """Ask for one greedy token with the ``k`` best logprobs, and for the token IDs used where possible."""
     return Request(
         id=prompt.id,

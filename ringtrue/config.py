@@ -77,7 +77,7 @@ class ProbeSettings(_Section):
 
 
 class PartSettings(_Section):
-    """What is asked beside the context curve, each part's largest number a night and endpoint; 0 leaves it out.
+    """What is asked beside the context curve, at most, a night and endpoint; 0 leaves a part out.
 
     ``sampled`` one-token answers at temperature 1; ``sessions`` new sessions of
     two short prompts; ``prefix_cache`` prompts asked cold and warm; ``answers``
@@ -91,7 +91,7 @@ class PartSettings(_Section):
     prefix_cache: CountOrNone = 4
     greedy: CountOrNone = 200
     greedy_tokens: Count = 50
-    border: CountOrNone = 20
+    border: CountOrNone = 30
     answers: CountOrNone = 60
     answer_tokens: Count = 256
 

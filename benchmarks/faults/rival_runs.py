@@ -55,16 +55,16 @@ class Rivals:
         self._greedy = [reference.render(prompt.messages) for prompt in short]
         self._honest = Served.load(engine, HONEST)
 
-    def logprobs(self, fault: Fault) -> list[Power]:
+    def logprobs(self, fault: Fault, numbers: Sequence[int] = LT_REQUESTS) -> list[Power]:
         """LT: one prompt, one token, its top 20; 10 requests a test and more."""
         served = Served.load(self._engine, fault)
-        most = LT_REQUESTS[-1]
-        fired = dict.fromkeys(LT_REQUESTS, 0)
+        most = max(numbers)
+        fired = dict.fromkeys(numbers, 0)
         for run in range(REPEATS):
             rng = np.random.default_rng([self._seed, 1, run])
             before = self._rows(self._honest, most, rng)
             after = self._rows(served, most, rng)
-            for requests in LT_REQUESTS:
+            for requests in numbers:
                 one, other = _table(before[:requests], after[:requests])
                 fired[requests] += lt.p_value(one, other, rng, 199) <= NOMINAL
         return [

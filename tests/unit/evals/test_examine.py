@@ -350,3 +350,13 @@ async def test_an_honest_endpoint_stays_fine_over_twenty_seeds() -> None:
         findings = await Night().run(TinyEndpoint(seed=seed), plan=replace(PLAN, seed=seed))
 
         assert states(findings) == FINE
+
+
+async def test_an_endpoint_that_refuses_logprobs_is_asked_without_and_judged_by_its_tokens() -> None:
+    refusal = Failure(FailureKind.CAPABILITY_REFUSED, "no logprobs here", Party.PROVIDER, 400)
+    endpoint = TinyEndpoint(fail=lambda request, _: refusal if request.logprobs else None)
+    findings = await Night().run(endpoint)
+
+    assert states(findings) == {**FINE, **dict.fromkeys(SILENT, State.UNKNOWN)}
+    assert [request.logprobs for request in endpoint.sent[:6]] == [20, 10, 5, 1, None, None]
+    assert findings[Check.WIRE].n == 108
