@@ -31,8 +31,8 @@ from ringtrue.tables import OBSERVATION
 
 BUCKETS = ((32, 64), (128, 16), (512, 16), (2048, 4))
 HONEST_REPLICAS = 3
-ASKED = (64, 128, 256, 512, 1024)  # prompts of the shortest bucket
-RESAMPLES = 200
+ASKED = (64, 128, 256, 512)  # prompts of the shortest bucket
+RESAMPLES = 50
 
 Values = NDArray[np.float64]
 
