@@ -28,7 +28,7 @@ from scipy.stats import binom
 from evals.curve_numbers import Scribe
 from evals.parts.asker import Asker
 from evals.parts.part import Known
-from evals.parts.sessions import SessionsPart
+from evals.parts.sessions.part import SessionsPart
 from evals.truth import FloorTable
 from logprob_drift.alarms.mixture import HITS
 from logprob_drift.alarms.session_scores import fingerprint, judge_relative, session_scores

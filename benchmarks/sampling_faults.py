@@ -27,9 +27,9 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from evals.parts.sampled_answer import read_by_own_list
-from evals.parts.sampled_asking import PAIRS
-from evals.parts.sampled_truth import Sampled, SampledPrompt, SampledTruth
+from evals.parts.sampled.answer import read_by_own_list
+from evals.parts.sampled.asking import PAIRS
+from evals.parts.sampled.truth import Sampled, SampledPrompt, SampledTruth
 from logprob_drift.floor import as_served
 from logprob_drift.token_only.drawn_tokens import Draw, draw, judge
 from logprob_drift.token_only.sampling_alternatives import ALTERNATIVES, Null

@@ -25,9 +25,9 @@ from pathlib import Path
 import numpy as np
 from rivals import b3it, token_margins
 
-from evals.parts.border_truth import BorderPlan, Borders, BorderTruth
-from evals.parts.greedy import LEVEL, OPENING, OPENING_TOKENS
-from evals.parts.teacher import Forcing, Teacher
+from evals.parts.border.truth import BorderPlan, Borders, BorderTruth
+from evals.parts.greedy.part import LEVEL, OPENING, OPENING_TOKENS
+from evals.parts.greedy.teacher import Forcing, Teacher
 from logprob_drift.token_only.border_inputs import violation_alarms
 from logprob_drift.token_only.border_night import judge_night
 from logprob_drift.token_only.greedy_margins import CLIP, compare_with_replay

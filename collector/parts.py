@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from evals.parts.answers import AnswersPart
-from evals.parts.border import BorderPart
-from evals.parts.border_truth import BorderPlan
-from evals.parts.greedy import GreedyPart
+from evals.parts.answers.part import AnswersPart
+from evals.parts.border.part import BorderPart
+from evals.parts.border.truth import BorderPlan
+from evals.parts.greedy.part import GreedyPart
 from evals.parts.part import Part
 from evals.parts.prefix_cache import PrefixCachePart
-from evals.parts.sampled import SampledPart
-from evals.parts.sessions import SessionsPart
+from evals.parts.sampled.part import SampledPart
+from evals.parts.sessions.part import SessionsPart
 from evals.truth import FloorCache
 from ringtrue.config import Settings
 from ringtrue.endpoint import Reference

@@ -35,7 +35,7 @@ def most_it_can_cost(specs: Sequence[EndpointSpec], questions: Questions) -> Cos
     """
     count = counted_by(questions, specs)
     tests = [(spec, _SELF_TEST) for spec in specs if questions.plan.self_test for _ in range(MOST_REQUESTS)]
-    refused = Cost(requests=(len(LADDER) + 1) * len(specs))
+    refused = Cost(requests=len(LADDER) * len(specs))
     return cost_at_most([*_items(specs, questions), *tests], count) + refused
 
 

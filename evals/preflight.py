@@ -32,7 +32,7 @@ class Opening:
 
 
 async def preflight(endpoint: Endpoint, ask: AskWithK, k: int) -> Opening:
-    """Ask one prompt for ``k`` logprobs, for fewer while the endpoint refuses the number, at last for none."""
+    """Ask one prompt for ``k`` logprobs, for fewer while they are refused, and at last for none."""
     tried: list[Exchange] = []
     for fewer in (k, *(step for step in LADDER if step < k), None):
         exchange = await endpoint.send(ask(fewer))

@@ -8,7 +8,7 @@ from collector.streams.blame import Tonight, blame
 from collector.streams.stream import Stream
 from collector.streams.told import Told
 from collector.streams.watched import OWN_PAST, Kind, Watched, watched_of
-from evals.parts.answer_findings import with_baseline
+from evals.parts.answers.findings import with_baseline
 from ringtrue.alarm import Alarm
 from ringtrue.records import Cause, Check, Finding, Interval, Party, Severity
 from ringtrue.stats import wilson

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from evals.curve_numbers import Scribe
-from evals.parts.answer_findings import NO_BASELINE
-from evals.parts.answers import AnswersPart
+from evals.parts.answers.findings import NO_BASELINE
+from evals.parts.answers.part import AnswersPart
 from evals.parts.asker import Asker
 from evals.parts.part import Known
 from probes.clock import system_clock

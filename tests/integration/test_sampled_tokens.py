@@ -11,7 +11,7 @@ import pytest
 from evals.curve_numbers import Scribe
 from evals.parts.asker import Asker
 from evals.parts.part import Known
-from evals.parts.sampled import SampledPart
+from evals.parts.sampled.part import SampledPart
 from probes.clock import system_clock
 from probes.http_endpoint import connect
 from probes.self_test import Scaling

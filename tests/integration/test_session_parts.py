@@ -12,7 +12,7 @@ from evals.curve_numbers import Scribe
 from evals.parts.asker import Asker
 from evals.parts.part import Known, Part
 from evals.parts.prefix_cache import PrefixCachePart
-from evals.parts.sessions import SessionsPart
+from evals.parts.sessions.part import SessionsPart
 from probes.clock import system_clock
 from probes.http_endpoint import connect
 from reference_engine.engine import Engine

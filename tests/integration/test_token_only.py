@@ -8,9 +8,9 @@ from typing import Any
 
 from evals.curve_numbers import Scribe
 from evals.parts.asker import Asker
-from evals.parts.border import BorderPart
-from evals.parts.border_truth import BorderPlan
-from evals.parts.greedy import OPENING, GreedyPart
+from evals.parts.border.part import BorderPart
+from evals.parts.border.truth import BorderPlan
+from evals.parts.greedy.part import OPENING, GreedyPart
 from evals.parts.part import Known, Part
 from probes.clock import system_clock
 from probes.http_endpoint import connect

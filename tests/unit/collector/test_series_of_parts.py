@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from collector.acceptance import accept
-from evals.parts.answer_findings import NO_BASELINE
+from evals.parts.answers.findings import NO_BASELINE
 from ringtrue.errors import UsageError
 from ringtrue.records import Cause, Check, Finding, Party, Severity, State
 from tests.unit.collector.nights import FEW, OTHER_IDS, RULE, SILENT, TOKENS, Nights, of_part

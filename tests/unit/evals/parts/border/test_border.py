@@ -6,8 +6,8 @@ import numpy as np
 
 from evals.curve_numbers import Scribe
 from evals.parts.asker import Asker
-from evals.parts.border import BorderPart
-from evals.parts.border_truth import BorderPlan
+from evals.parts.border.part import BorderPart
+from evals.parts.border.truth import BorderPlan
 from evals.parts.part import Known
 from evals.truth import FloorTable
 from ringtrue.endpoint import LogprobRow

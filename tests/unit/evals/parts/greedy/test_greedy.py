@@ -6,7 +6,7 @@ import pytest
 
 from evals.curve_numbers import Scribe
 from evals.parts.asker import Asker
-from evals.parts.greedy import OPENING, OPENING_TOKENS, GreedyPart
+from evals.parts.greedy.part import OPENING, OPENING_TOKENS, GreedyPart
 from evals.parts.part import Known
 from ringtrue.endpoint import Forced
 from ringtrue.errors import ConfigError, MeasureError

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from evals.parts.honest_sessions import HonestSessions
+from evals.parts.sessions.honest import HonestSessions
 from logprob_drift.floor import as_served, floor_of
 from probes.sessions import candidate_prompts
 from ringtrue.endpoint import LogprobRow

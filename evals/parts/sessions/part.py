@@ -7,10 +7,10 @@ from contextlib import aclosing
 
 from evals import availability
 from evals.parts.asker import Asker
-from evals.parts.honest_sessions import HonestSessions
 from evals.parts.keyed_asking import ask_keyed
 from evals.parts.part import Known
-from evals.parts.session_answers import SessionAnswers
+from evals.parts.sessions.answers import SessionAnswers
+from evals.parts.sessions.honest import HonestSessions
 from evals.parts.sieve import WITHHELD
 from evals.truth import FloorCache
 from logprob_drift.alarms.session_scores import Fingerprint, fingerprint, judge_relative, session_scores

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evals.parts.sampled_truth import Sampled, SampledPrompt
+from evals.parts.sampled.truth import Sampled, SampledPrompt
 from logprob_drift.alignment import Aligned, align
 from logprob_drift.token_only.sampling_alternatives import Null, null_of, with_listed
 from logprob_drift.vocabulary import Vocabulary

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from evals import availability
 from evals.parts.asker import Asker
-from evals.parts.border_answer import first_token
-from evals.parts.border_truth import BorderPlan, Borders, BorderTruth
+from evals.parts.border.answer import first_token
+from evals.parts.border.truth import BorderPlan, Borders, BorderTruth
 from evals.parts.part import Known
 from evals.parts.sieve import WITHHELD, Sieve
 from evals.truth import FloorCache

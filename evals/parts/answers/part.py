@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from evals.availability import asked, unmeasured, unmeasured_because
-from evals.parts.answer_columns import columns_of
-from evals.parts.answer_findings import Context, state_night
+from evals.parts.answers.columns import columns_of
+from evals.parts.answers.findings import Context, state_night
 from evals.parts.asker import Asker
 from evals.parts.part import Known
 from evals.parts.sieve import WITHHELD, Sieve

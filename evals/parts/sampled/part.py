@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from evals import availability
 from evals.parts.asker import Asker
 from evals.parts.part import Known
-from evals.parts.sampled_asking import PAIRS, SampledAsking
-from evals.parts.sampled_truth import SampledTruth
+from evals.parts.sampled.asking import PAIRS, SampledAsking
+from evals.parts.sampled.truth import SampledTruth
 from evals.parts.sieve import WITHHELD
 from evals.truth import FloorCache
 from logprob_drift.token_only.drawn_finding import DrawnFrom, drawn_finding

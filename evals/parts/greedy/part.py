@@ -12,9 +12,9 @@ import numpy as np
 from evals import availability
 from evals.parts.answered_ids import generated_ids
 from evals.parts.asker import Asker
+from evals.parts.greedy.teacher import Forcing, Teacher
 from evals.parts.part import Known
 from evals.parts.sieve import WITHHELD, Sieve
-from evals.parts.teacher import Forcing, Teacher
 from logprob_drift.night import POOL_NEEDS
 from logprob_drift.token_only.greedy_finding import GreedyAnswers, greedy_finding
 from logprob_drift.token_only.greedy_margins import MarginNight, compare_with_replay

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from evals.parts.asker import Asker
-from evals.parts.sampled_answer import Name, ReadDraw, one_token, read_by_own_list, read_by_reference
-from evals.parts.sampled_truth import Sampled, SampledPrompt
+from evals.parts.sampled.answer import Name, ReadDraw, one_token, read_by_own_list, read_by_reference
+from evals.parts.sampled.truth import Sampled, SampledPrompt
 from evals.parts.sieve import Sieve
 from evals.parts.token_names import token_id_of
 from logprob_drift.token_only.drawn_tokens import Draw, DrawnNight, SeedPairs, draw, judge, seed_pairs

@@ -9,8 +9,8 @@ import pytest
 from evals.curve_numbers import Scribe
 from evals.parts.asker import Asker
 from evals.parts.part import Known
-from evals.parts.sampled import SampledPart
-from evals.parts.sampled_asking import PAIRS
+from evals.parts.sampled.asking import PAIRS
+from evals.parts.sampled.part import SampledPart
 from probes.self_test import Scaling
 from ringtrue.records import (
     Cause,

@@ -11,7 +11,7 @@ import pytest
 from evals.curve_numbers import Scribe
 from evals.parts.asker import GIVE_UP_AFTER, Asker
 from evals.parts.part import Known
-from evals.parts.sessions import CHUNK, SessionsPart
+from evals.parts.sessions.part import CHUNK, SessionsPart
 from evals.truth import FloorTable
 from probes.budget import prompt_tokens_at_most
 from ringtrue.errors import ConfigError

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from evals.parts.border_answer import first_token
+from evals.parts.border.answer import first_token
 from probes.border_search import BorderInput
 from ringtrue.records import Exchange, Position, Request, Timings, TokenLogprob, Usage
 

@@ -1,0 +1,1 @@
+"""How long answers are, and what is wrong with them."""

@@ -1,0 +1,1 @@
+"""First tokens of prompts close to a tie."""

@@ -1,0 +1,1 @@
+"""Continuations at temperature 0."""

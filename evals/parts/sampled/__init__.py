@@ -1,0 +1,1 @@
+"""Single tokens drawn at temperature 1."""

@@ -1,0 +1,1 @@
+"""Many new sessions, each asked the same."""
