@@ -7,7 +7,7 @@ live rule, B3IT's daily rule, MET's test, token margins. Tests without a stated
 budget run once a night at a nominal 1 %, against the first night.
 
 Then 200 honest endpoints for a year at each correlation, through the distance
-of their logprobs from their own baseline.
+of their logprobs from their own baseline, by one prompt and by the worst of eight.
 
 Bound: our own alarms on honest nights, in all, are no more than the budget of
 one alarm in 73,000 stream-nights allows (99th percentile of its Poisson).
@@ -31,7 +31,7 @@ from scipy.stats import poisson
 
 from logprob_drift.alarms.metric import Metric, Scale
 from logprob_drift.alarms.night_detector import Rule, detect
-from logprob_drift.alarms.series import RESOLUTION, cells_of, night_distances
+from logprob_drift.alarms.series import RESOLUTION, cells_of, night_distances, worst_distances
 from logprob_drift.token_only.border_inputs import distance, violation_alarms, violations
 from logprob_drift.token_only.greedy_margins import prompt_margins
 from logprob_drift.token_only.samples import night_series
@@ -95,6 +95,20 @@ def honest_year(correlation: float, streams: int = FLEET, nights: int = YEAR) ->
     numbers = [
         distances(simulated.logprob_rows(rng, correlation, 0.0, nights=nights)) for _ in range(streams)
     ]
+    return int(np.sum(by_night(numbers, NATS)))
+
+
+def honest_prompts(correlation: float, streams: int = FLEET, prompts: int = 8, nights: int = YEAR) -> int:
+    """Return how many of so many honest endpoints alarm within a year by the worst of their prompts."""
+    rng = np.random.default_rng([366, int(100 * correlation)])
+    numbers = []
+    for _ in range(streams):
+        held = {}
+        for prompt in range(prompts):
+            rows = simulated.logprob_rows(rng, correlation, 0.0, nights=nights, requests=2)
+            listed = range(rows.shape[2])
+            held[str(prompt)] = [cells_of([(listed, row.tolist()) for row in night]) for night in rows]
+        numbers.append(worst_distances(held, BASELINE))
     return int(np.sum(by_night(numbers, NATS)))
 
 
@@ -214,9 +228,11 @@ def main() -> int:
         )
     years = {str(correlation): honest_year(correlation) for correlation in CORRELATIONS}
     print(f"honest endpoints that alarm in a year, of {FLEET} at each correlation: {years}")
+    worst = {str(correlation): honest_prompts(correlation) for correlation in CORRELATIONS}
+    print(f"the same by the worst of eight prompts: {worst}")
     own = [row for row in rows if row.method.startswith("ringtrue")]
-    total = len(own) * streams * (HONEST - BASELINE) + len(years) * FLEET * (YEAR - BASELINE)
-    alarms = sum(row.alarms for row in own) + sum(years.values())
+    total = len(own) * streams * (HONEST - BASELINE) + 2 * len(years) * FLEET * (YEAR - BASELINE)
+    alarms = sum(row.alarms for row in own) + sum(years.values()) + sum(worst.values())
     budget = total / RULE.threshold
     allowed = int(poisson.ppf(0.99, budget))
     print(f"our alarms on {total:,} honest stream-nights: {alarms}; budget {budget:.2f}")
@@ -227,6 +243,7 @@ def main() -> int:
         "budget": budget,
         "allowed": allowed,
         "honest_years": years,
+        "honest_years_by_worst_prompt": worst,
     }
     RESULTS.write_text(json.dumps(summary | {"rows": [asdict(row) for row in rows]}, indent=1))
     return int(alarms > allowed)

@@ -9,12 +9,14 @@ is run as its paper has it (``benchmarks/rivals/``), MET with answers of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from faults.planted import HONEST, Fault
 from faults.rows import Served, Tokens, Values
+from numpy.typing import NDArray
 from rivals import lt, met, token_margins
 
 from logprob_drift.token_only.greedy_margins import compare_with_replay
@@ -25,8 +27,8 @@ from ringtrue.records import DRIFT
 
 NOMINAL = 0.01
 K = 20
-REPEATS = 20
-LT_REQUESTS = (10, 20, 50)
+REPEATS = 10
+LT_REQUESTS = (10, 20)
 MET_LENGTH = 20
 GREEDY = (96, 8)  # prompts, tokens
 GREEDY_PROMPTS = (32, 64, 96)
@@ -54,6 +56,7 @@ class Rivals:
         short = build_prompts(reference, ((16, GREEDY[0]),), seed=21)
         self._greedy = [reference.render(prompt.messages) for prompt in short]
         self._honest = Served.load(engine, HONEST)
+        self._kept: dict[str, Any] = {}  # what the honest replica gave, which all faults are held against
 
     def logprobs(self, fault: Fault, numbers: Sequence[int] = LT_REQUESTS) -> list[Power]:
         """LT: one prompt, one token, its top 20; 10 requests a test and more."""
@@ -62,8 +65,8 @@ class Rivals:
         fired = dict.fromkeys(numbers, 0)
         for run in range(REPEATS):
             rng = np.random.default_rng([self._seed, 1, run])
-            before = self._rows(self._honest, most, rng)
-            after = self._rows(served, most, rng)
+            before = self._keep(f"rows {run} {most}", lambda rng=rng: self._rows(self._honest, most, rng))
+            after = self._rows(served, most, np.random.default_rng([self._seed, 4, run]))
             for requests in numbers:
                 one, other = _table(before[:requests], after[:requests])
                 fired[requests] += lt.p_value(one, other, rng, 199) <= NOMINAL
@@ -83,12 +86,13 @@ class Rivals:
         served = Served.load(self._engine, fault)
         rng = np.random.default_rng([self._seed, 2])
         asked = np.repeat(np.arange(met.PROMPTS), met.SAMPLES)
-        one, other = (
-            who.tokens(
-                self._engine, [self._greedy[i] for i in asked], MET_LENGTH, rng, temperature=1.0
-            ).astype(np.int32)
-            for who in (self._honest, served)
-        )
+        prompts = [self._greedy[i] for i in asked]
+
+        def drawn(who: Served) -> NDArray[np.int32]:
+            tokens = who.tokens(self._engine, prompts, MET_LENGTH, rng, temperature=1.0)
+            return tokens.astype(np.int32)
+
+        one, other = self._keep("samples", lambda: drawn(self._honest)), drawn(served)
         p = met.p_value(one, other, (asked, asked), rng, 999)
         tokens = 2 * (sum(len(self._greedy[i]) for i in asked) + asked.size * MET_LENGTH)
         return [Power("MET", fault.name, tokens, float(p <= NOMINAL), 1)]
@@ -97,7 +101,7 @@ class Rivals:
         """Greedy tokens, teacher-forced in the reference: token margins as published, and ours by prompt."""
         served = Served.load(self._engine, fault)
         rng = np.random.default_rng([self._seed, 3])
-        honest = self._margins(self._honest, rng)
+        honest = self._keep("margins", lambda: self._margins(self._honest, rng))
         seen = self._margins(served, rng)
         found = []
         for prompts in GREEDY_PROMPTS:
@@ -107,6 +111,11 @@ class Rivals:
             ours = compare_with_replay(seen[:prompts].mean(axis=1), honest[:prompts].mean(axis=1), rng)
             found.append(Power("ringtrue margins", fault.name, cost, float(ours.state in DRIFT), 1))
         return found
+
+    def _keep(self, name: str, compute: Callable[[], Any]) -> Any:
+        if name not in self._kept:
+            self._kept[name] = compute()
+        return self._kept[name]
 
     def _margins(self, served: Served, rng: np.random.Generator) -> Values:
         """Return the margins of greedy tokens (nats), [prompts, tokens]."""

@@ -9,13 +9,16 @@ import numpy as np
 from evals.replay.batches import Batch, EndpointSeries
 from evals.replay.watched import States, Stream
 from logprob_drift.alarms.metric import Metric, Scale
-from logprob_drift.alarms.series import RESOLUTION, NightCells, night_distances
+from logprob_drift.alarms.series import RESOLUTION, NightCells, night_distances, worst_distances
 
 _UNEVEN = 1.5  # a distance depends on the number of requests: they must be nearly equal
 
 
 def distances(series: EndpointSeries, baseline: int) -> Iterable[Stream]:
     """Yield the distance of top-k rows from the endpoint's own baseline (nats), one stream for each k.
+
+    With several prompts there is a second one, of the prompt that is farthest
+    off: a fault beyond a length hardly moves the mean of many prompts.
 
     A provider that changes k begins a new stream: rows of other lengths are
     censored elsewhere, and what lies between would pass for a change.
@@ -27,6 +30,9 @@ def distances(series: EndpointSeries, baseline: int) -> Iterable[Stream]:
         requests = tuple(sum(cells.n for cells in batch.cells.values()) for batch in batches)
         metric = Metric(RESOLUTION, Scale.LOG, "nats")
         yield Stream(series.endpoint, f"k={k}", batches, requests, values, metric)
+        if len(prompts) > 1:
+            worst = worst_distances(nights, baseline)
+            yield Stream(series.endpoint, f"k={k}, worst prompt", batches, requests, worst, metric)
 
 
 def states(series: EndpointSeries) -> Iterable[States]:

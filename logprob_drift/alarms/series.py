@@ -134,21 +134,48 @@ def night_distances(prompts: Mapping[str, Sequence[NightCells | None]], baseline
     night that missed some prompts is comparable with one that asked them all.
     NaN where no prompt of the baseline was asked.
     """
+    relative = _relative(prompts, baseline)
+    asked = np.isfinite(relative.logs).sum(axis=0)
+    away = np.nansum(relative.logs, axis=0)
+    mean = np.divide(away, asked, out=np.full(len(asked), np.nan), where=asked > 0)
+    found: Values = np.exp(mean + relative.typical)
+    return found
+
+
+def worst_distances(prompts: Mapping[str, Sequence[NightCells | None]], baseline: int) -> Values:
+    """Return each night's largest distance of a prompt over its typical one, shape [nights], in nats.
+
+    As `night_distances`, with the largest in place of the mean: a fault that
+    begins at a length, or meets one kind of prompt, hardly moves the mean of
+    many prompts.
+    """
+    relative = _relative(prompts, baseline)
+    logs = np.where(np.isfinite(relative.logs), relative.logs, -np.inf)
+    largest = logs.max(axis=0, initial=-np.inf)
+    found: Values = np.exp(np.where(np.isfinite(largest), largest, np.nan) + relative.typical)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Relative:
+    """Log distances less each prompt's typical one, [prompts, nights], NaN where not asked."""
+
+    logs: Values
+    typical: float
+
+
+def _relative(prompts: Mapping[str, Sequence[NightCells | None]], baseline: int) -> _Relative:
     if not prompts:
         raise ValueError("needs at least one prompt")
     logs = np.stack([_logs(prompt_distances(nights, baseline)) for nights in prompts.values()])
     known = np.isfinite(logs)
     first = known & (np.cumsum(known, axis=1) <= baseline)
     usable = first.any(axis=1)
+    logs, first = logs[usable], first[usable]
     if not usable.any():
-        return np.full(logs.shape[1], np.nan)
-    logs, known, first = logs[usable], known[usable], first[usable]
+        return _Relative(logs, np.nan)
     typical = np.where(first, logs, 0.0).sum(axis=1) / first.sum(axis=1)
-    away = np.where(known, logs - typical[:, None], 0.0).sum(axis=0)
-    asked = known.sum(axis=0)
-    mean = np.divide(away, asked, out=np.full(len(asked), np.nan), where=asked > 0)
-    found: Values = np.exp(mean + typical.mean())
-    return found
+    return _Relative(logs - typical[:, None], float(typical.mean()))
 
 
 def _logs(distances: Values) -> Values:

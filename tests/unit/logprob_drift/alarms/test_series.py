@@ -12,6 +12,7 @@ from logprob_drift.alarms.series import (
     merged,
     night_distances,
     prompt_distances,
+    worst_distances,
 )
 
 
@@ -125,6 +126,23 @@ def test_constant_rows_have_the_least_distance_and_nothing_breaks() -> None:
     same = night({1: -0.5, 2: -3.0})
 
     assert night_distances({"x": [same] * 20}, baseline=14) == pytest.approx(np.full(20, RESOLUTION))
+
+
+def test_one_prompt_among_many_that_is_off_shows_in_the_worst_and_hardly_in_the_mean() -> None:
+    prompts = {f"p{seed}": honest(30, seed) for seed in range(8)}
+    prompts["long"] = honest(30, 9, shift_from=20, shift=0.5)
+    mean, worst = night_distances(prompts, baseline=14), worst_distances(prompts, baseline=14)
+
+    assert worst[20:].min() > 3 * worst[:20].max()
+    assert mean[20:].min() < 1.5 * mean[:20].max()
+
+
+def test_the_worst_of_one_prompt_is_its_distance() -> None:
+    nights = {"x": [*honest(20, 3), None]}
+
+    assert worst_distances(nights, baseline=14) == pytest.approx(
+        night_distances(nights, baseline=14), nan_ok=True
+    )
 
 
 def test_no_prompt_is_refused() -> None:
