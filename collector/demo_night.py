@@ -25,6 +25,7 @@ from ringtrue.progress import ProgressReport, progress_on
 from ringtrue.records import Role, Verdict
 from ringtrue.store import open_store
 
+REGISTERED = f"{EMBEDDED_NAME}@int4"  # a precision that a replica may be served in
 BUCKETS = ((32, 64), (128, 16), (512, 16), (2048, 4))
 
 
@@ -57,7 +58,10 @@ class DemoNight:
         return DemoResult(verdicts, clock.monotonic() - started, tokens)
 
     async def _night(self, engine: Engine, progress: ProgressReport) -> tuple[tuple[Verdict, ...], int]:
-        reference = LocalReference(engine, await asyncio.to_thread(engine.load, EMBEDDED_NAME))
+        reference, coarse = [
+            LocalReference(engine, await asyncio.to_thread(engine.load, name))
+            for name in (EMBEDDED_NAME, REGISTERED)
+        ]
         clock = system_clock()
         async with AsyncExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ringtrue-demo-")))
@@ -71,7 +75,7 @@ class DemoNight:
             result = await run_cycle(
                 settings,
                 store=store,
-                models=Models(reference),
+                models=Models(reference, (coarse,)),
                 connect=over_http(os.environ, clock),
                 clock=clock,
                 progress=progress,
@@ -95,7 +99,7 @@ class DemoNight:
         return settings_from(
             {
                 "store": {"url": f"sqlite:///{folder / 'demo.db'}"},
-                "reference": {"model": EMBEDDED_NAME, "floor_dtype": "bf16"},
+                "reference": {"model": EMBEDDED_NAME, "others": [REGISTERED], "floor_dtype": "bf16"},
                 "probe": {"buckets": BUCKETS, "seed": self.seed},
                 # The planted faults show in the context curve; everything else would double the time.
                 "parts": dict.fromkeys(

@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from reference_engine.engine import Engine
     from reference_engine.local_reference import LocalReference
     from reference_engine.models.loading import LoadedModel
+
+# A test is never timed: on a busy machine neither a slow example nor slow drawing is a failure.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-CHECKS = {"logprobs", "context", "tokens", "wire"}
+CHECKS = {"logprobs", "context", "tokens", "identity", "wire"}
 PLANTED = {
     "honest": {},
     "int4": {"logprobs": ("numerics", None)},
@@ -47,6 +47,7 @@ def test_the_demo_finds_what_it_planted_says_how_long_it_took_and_leaves_nothing
         assert {check: (v["cause"], v["onset"]) for check, v in faulty.items()} == planted
     assert {verdicts["honest", check]["verdict"] for check in CHECKS} == {"OK"}
     assert verdicts["int4", "logprobs"]["verdict"] == "WORSE"
+    assert "explained by smollm2-135m@int4" in verdicts["int4", "logprobs"]["reason"]
 
     assert "Every verdict is the planted one." in done.stderr
     assert re.search(r"^The demo took \d+ s: 5 endpoints, [\d,]+ tokens of text each\.$", done.stderr, re.M)

@@ -46,6 +46,7 @@ LATENCY = 0.05  # seconds
 SESSIONS = [f"s{number}" for number in range(8)]  # as evals.asking names them
 HALF = Faults(share=0.5)
 EITHER = {State.CHANGED, State.WORSE}
+CHECKS = (Check.LOGPROBS, Check.CONTEXT, Check.TOKENS, Check.IDENTITY, Check.WIRE)
 DESIGNED = {
     "endpoint",
     "model",
@@ -175,7 +176,7 @@ def settings_of(addresses: Mapping[str, str]) -> Settings:
 @pytest.mark.parametrize("endpoint", ["honest", "counted", "slow"])
 def test_an_honest_replica_is_ok_in_every_check(night: Night, endpoint: str) -> None:
     found = {check: verdict.verdict for check, verdict in night.of(endpoint).items()}
-    assert found == dict.fromkeys((Check.LOGPROBS, Check.CONTEXT, Check.TOKENS, Check.WIRE), State.OK)
+    assert found == dict.fromkeys(CHECKS, State.OK)
 
 
 def test_a_server_that_shows_no_token_ids_is_judged_by_its_counts_and_the_reason_says_so(
@@ -259,7 +260,7 @@ def test_the_night_as_json_has_every_field_of_every_verdict(night: Night) -> Non
     report = json.loads(to_json(night.result.verdicts))
     assert report.keys() == {"schema", "verdicts"}
     assert report["schema"] == 1
-    assert len(report["verdicts"]) == 4 * len(FLEET)
+    assert len(report["verdicts"]) == len(CHECKS) * len(FLEET)
     for told, verdict in zip(report["verdicts"], night.result.verdicts, strict=True):
         assert told.keys() == DESIGNED
         assert told["reason"] == verdict.reason

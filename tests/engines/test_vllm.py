@@ -29,9 +29,8 @@ def night(vllm: Server, spend_night: SpendNight, tmp_path_factory: pytest.TempPa
 
 def test_an_honest_vllm_is_ok_in_every_check(night: Night) -> None:
     states = {check: verdict.verdict for check, verdict in night.verdicts.items()}
-    assert states == dict.fromkeys((Check.LOGPROBS, Check.CONTEXT, Check.TOKENS, Check.WIRE), State.OK), (
-        night.verdicts
-    )
+    checks = (Check.LOGPROBS, Check.CONTEXT, Check.TOKENS, Check.IDENTITY, Check.WIRE)
+    assert states == dict.fromkeys(checks, State.OK), night.verdicts
 
 
 def test_its_divergence_is_inside_the_noise_floor_in_every_bucket(night: Night) -> None:
