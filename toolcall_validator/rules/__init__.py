@@ -1,0 +1,1 @@
+"""One small rule per code: each takes a case and yields faults."""
