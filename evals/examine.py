@@ -18,7 +18,9 @@ from evals.asking import Asking
 from evals.comparisons import Emit, compare_answers
 from evals.curve_numbers import Scribe
 from evals.judging import OF_THE_CURVE, curve_findings, unmeasured_everywhere
-from evals.parts.asking_parts import AskingParts, known_from
+from evals.parts.asker import Asker
+from evals.parts.asking_parts import ask_parts, known_from
+from evals.parts.part import Part
 from evals.preflight import promised_length
 from evals.questions import Questions
 from logprob_drift.context_curve import Curve, trace
@@ -77,18 +79,22 @@ async def examine(
         curve = trace([one.row for one in comparisons.measured], lengths, rng)
         await emit(scribe.of_curve(comparisons.measured, curve, clock.now()))
     of_curve = await curve_findings(spec.name, asked, comparisons, curve, questions, rng)
-    asking_parts = AskingParts(
-        endpoint,
-        known_from(asked, of_curve),
-        run=run,
-        seed=plan.seed,
-        clock=clock,
-        emit=emit,
-        on_progress=on_progress,
-        record=record,
+
+    def asker_of(part: Part) -> Asker:
+        return Asker(
+            endpoint,
+            Scribe(spec.name, run, part.name),
+            seed=plan.seed,
+            clock=clock,
+            emit=emit,
+            on_progress=on_progress,
+            record=record,
+        )
+
+    of_parts, sent = await ask_parts(
+        parts, known_from(asked, of_curve), asker_of, blocked=asked.blocked, on_progress=on_progress
     )
-    of_parts = await asking_parts.ask_all(parts, blocked=asked.blocked)
-    wire = availability.judge(spec.name, [*asked.exchanges, *asking_parts.exchanges])
+    wire = availability.judge(spec.name, [*asked.exchanges, *sent])
     # What the curve could not tell for want of logprobs, a part may have told by tokens.
     told = {finding.check for finding in of_parts if finding.measured}
     of_curve = tuple(finding for finding in of_curve if finding.measured or finding.check not in told)
