@@ -59,7 +59,7 @@ def load_questions(count: int) -> tuple[Question, ...]:
     if not 1 <= count <= len(lines):
         raise ConfigError(
             f"{count} questions were asked for, and there are {len(lines)}",
-            where="answers",
+            where="parts.answers",
             remedy=f"Ask for 1 to {len(lines)}",
         )
     return tuple(_question(at, line) for at, line in enumerate(lines[:count]))

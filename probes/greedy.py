@@ -30,7 +30,7 @@ def greedy_prompts(
     if longest + tokens > reference.context_length:
         raise ConfigError(
             f"{reference.model} takes {reference.context_length} tokens and a greedy prompt has {longest}",
-            where="probe.greedy_tokens",
+            where="parts.greedy_tokens",
             remedy=f"Ask for at most {reference.context_length - longest} tokens an answer",
         )
     return prompts

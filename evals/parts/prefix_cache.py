@@ -60,7 +60,7 @@ class PrefixCachePart:
         if prompts < FEW_NEED:
             raise ConfigError(
                 f"{prompts} prompts can't be judged",
-                where="probe.prefix_cache",
+                where="parts.prefix_cache",
                 remedy=f"Ask at least {FEW_NEED}, or 0 to leave this out",
             )
         chosen = cache_prompts(reference, prompts, seed=seed, length=tokens)

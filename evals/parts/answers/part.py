@@ -58,7 +58,7 @@ class AnswersPart:
             raise ConfigError(
                 f"answers of {cap} tokens do not fit: {reference.model} takes {reference.context_length} "
                 f"tokens, of which the longest question needs {self._longest_prompt}",
-                where="answers",
+                where="parts.answers",
                 remedy=f"Cap the answers at 1 to {room} tokens" if room > 0 else "Use another reference",
             )
 

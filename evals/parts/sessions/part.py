@@ -63,7 +63,7 @@ class SessionsPart:
         for what, value in (("sessions", sessions), ("prompts a session", prompts), ("logprobs", k)):
             if value < 1:
                 raise ConfigError(
-                    f"{value} {what} can't be asked", where="probe.sessions", remedy="Ask at least 1"
+                    f"{value} {what} can't be asked", where="parts.sessions", remedy="Ask at least 1"
                 )
         self._reference = reference
         self._sessions = sessions
