@@ -20,7 +20,7 @@ from collector.parts import parts_for
 from evals.plan import ExaminePlan
 from evals.questions import Questions
 from evals.truth import FloorTable, Truth
-from probes.context_curve import build_prompts
+from probes.rotation import prompts_tonight
 from reference_engine.engine import Engine
 from reference_engine.local_reference import LocalReference
 from ringtrue.config import settings_from
@@ -60,13 +60,13 @@ def main() -> int:
     )
     with Engine() as engine:
         reference = Long(engine, engine.load(MODEL))
-        prompts = build_prompts(reference, BUCKETS, seed=0)
-        truth = Truth(reference, prompts, floor_dtype="bf16", k=20, seed=0)
+        tonight = prompts_tonight(reference, BUCKETS, seed=0, turn=0, turns=settings.probe.turns)
+        truth = Truth(reference, tonight, floor_dtype="bf16", k=20, seed=0)
         parts = parts_for(settings, reference, NoCache(), alarm=1000.0, at=datetime(2026, 1, 1, tzinfo=UTC))
         spec = settings.endpoints[0].to_spec()
         spent: Counter[str] = Counter()
         requests: Counter[str] = Counter()
-        for prompt in prompts:
+        for prompt in truth.prompts:
             spent[f"curve, {prompt.bucket:,}"] += len(truth.expected[prompt.id])
             requests[f"curve, {prompt.bucket:,}"] += 1
         for part in parts:

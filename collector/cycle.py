@@ -23,7 +23,7 @@ from evals.truth import Truth
 from probes import http_endpoint
 from probes.budget import Budget, render_cost
 from probes.clock import Clock
-from probes.context_curve import build_prompts
+from probes.rotation import prompts_tonight
 from ringtrue.config import Settings
 from ringtrue.endpoint import Endpoint, Reference
 from ringtrue.progress import ProgressReport
@@ -85,7 +85,14 @@ async def run_cycle(
     specs = [endpoint.to_spec() for endpoint in settings.endpoints]
     probe, reference = settings.probe, models.reference
     plan = ExaminePlan(k=probe.top_k, seed=probe.seed, stream=probe.stream)
-    prompts = build_prompts(reference, probe.buckets, seed=probe.seed, languages=probe.languages)
+    prompts = prompts_tonight(
+        reference,
+        probe.buckets,
+        seed=probe.seed,
+        turn=clock.now().date().toordinal(),
+        turns=probe.turns,
+        languages=probe.languages,
+    )
     floors = StoredFloors(store)
     floor_dtype = settings.reference.floor_dtype
     truth = Truth(reference, prompts, floor_dtype=floor_dtype, k=plan.k, seed=plan.seed, cache=floors)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from collector.earlier import earlier_rows
 from collector.lease import Lease
 from collector.series import Watch, judge_series
 from evals.examine import examine
@@ -82,6 +83,15 @@ class Night:
             emit=self._keep,
             on_progress=lambda steps: self.progress.advance(name, steps),
             record=self.recorder,
+            earlier=await asyncio.to_thread(
+                earlier_rows,
+                self.store,
+                name,
+                self.watch.basis,
+                self.questions.truth.turning,
+                run=self.run,
+                at=self.started,
+            ),
         )
         judged = await asyncio.to_thread(
             judge_series, self.store, name, found.findings, self.watch, run=self.run, at=self.started

@@ -82,6 +82,7 @@ class Scribe:
         deltas = np.array([d.delta_p for d in divergences if d.delta_p is not None])
         means: dict[tuple[str, str], np.floating | int] = {
             ("kl_mean", "nats"): np.mean([d.kl for d in divergences]),
+            ("kl_least", "nats"): np.min([d.kl for d in divergences]),
             ("kl_floor_mean", "nats"): np.mean([one.row.f for one in some]),
             ("kl_reverse_low_mean", "nats"): np.mean([d.reverse_low for d in divergences]),
             ("kl_reverse_high_mean", "nats"): np.mean([d.reverse_high for d in divergences]),

@@ -8,7 +8,7 @@ examination is cut short.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ from evals.parts.asking_parts import ask_parts, known_from
 from evals.parts.part import Part
 from evals.preflight import promised_length
 from evals.questions import Questions
-from logprob_drift.context_curve import Curve, trace
+from logprob_drift.context_curve import NOTHING_EARLIER, Curve, Row, trace
 from probes.clock import Clock
 from ringtrue.endpoint import Endpoint
 from ringtrue.records import Check, Exchange, Finding, Party
@@ -48,12 +48,15 @@ async def examine(
     emit: Emit,
     on_progress: Callable[[int], None],
     record: Callable[[Exchange], None] | None = None,
+    earlier: Mapping[int, Sequence[Row]] = NOTHING_EARLIER,
 ) -> Examination:
     """Ask ``endpoint`` every prompt of the curve that it promises to take, then the parts, and judge.
 
     ``on_progress`` is called with the number of requests that are done with,
-    in all `Questions.steps`. Nothing that an endpoint does raises: what could
-    not be measured becomes a finding that says so.
+    in all `Questions.steps`. ``earlier`` is what nights before this one
+    measured at lengths whose prompts take turns (`logprob_drift.context_curve.trace`).
+    Nothing that an endpoint does raises: what could not be measured becomes a
+    finding that says so.
     """
     truth, plan, parts, spec = questions.truth, questions.plan, questions.parts, endpoint.spec
     scribe = Scribe(spec.name, run)
@@ -76,7 +79,8 @@ async def examine(
     curve = None
     if comparisons.measured:
         lengths = sorted({prompt.bucket for prompt in prompts})
-        curve = trace([one.row for one in comparisons.measured], lengths, rng)
+        turning = {length: earlier.get(length, ()) for length in truth.turning}
+        curve = trace([one.row for one in comparisons.measured], lengths, rng, earlier=turning)
         await emit(scribe.of_curve(comparisons.measured, curve, clock.now()))
     of_curve = await curve_findings(spec.name, asked, comparisons, curve, questions, rng)
 

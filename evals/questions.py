@@ -52,5 +52,5 @@ class Questions:
         """
         parts = sorted((part.name, part.basis) for part in self.parts)
         if not parts:
-            return self.truth.floor_key
-        return hashlib.sha256(repr((self.truth.floor_key, parts)).encode()).hexdigest()
+            return self.truth.basis
+        return hashlib.sha256(repr((self.truth.basis, parts)).encode()).hexdigest()

@@ -11,6 +11,7 @@ from logprob_drift.alignment import Aligned
 from logprob_drift.floor import as_served
 from logprob_drift.vocabulary import Vocabulary
 from probes.context_curve import CurvePrompt
+from probes.rotation import Tonight
 from ringtrue.endpoint import LogprobRow, Reference
 
 AGREEMENT = 2e-4  # nats; padded, chunked and batched float32 calls of one model stay within it
@@ -35,22 +36,28 @@ class Truth:
     """Expected IDs, exact rows and the noise floor of one prompt set.
 
     Everything is computed when first asked for and only once, whoever asks
-    and however many ask at the same time.
+    and however many ask at the same time. ``turning`` holds the lengths
+    (tokens) whose prompts are others each night.
     """
 
     def __init__(
         self,
         reference: Reference,
-        prompts: Sequence[CurvePrompt],
+        prompts: Tonight | Sequence[CurvePrompt],
         *,
         floor_dtype: str,
         k: int,
         seed: int,
         cache: FloorCache | None = None,
     ) -> None:
+        tonight = prompts if isinstance(prompts, Tonight) else Tonight(tuple(prompts))
         self.reference = reference
-        self.prompts = tuple(prompts)
-        self.expected = {prompt.id: reference.render(prompt.messages) for prompt in prompts}
+        self.prompts = tonight.prompts
+        self.turning = frozenset(prompt.bucket for prompt in tonight.turning)
+        self.expected = {prompt.id: reference.render(prompt.messages) for prompt in self.prompts}
+        self._turns = tonight.turns
+        self._steady = [prompt.id for prompt in tonight.steady]
+        self._alone = [prompt.id for prompt in tonight.turning]
         self.k = k
         self._dtype = floor_dtype
         self._seed = seed
@@ -100,36 +107,45 @@ class Truth:
         await asyncio.gather(*running, return_exceptions=True)
 
     @property
-    def floor_key(self) -> str:
-        """The identity of a floor: weights, dtype, k, seed, and the exact token IDs."""
-        identity = (
-            self.reference.fingerprint,
-            self._dtype,
-            self.k,
-            self._seed,
-            sorted(self.expected.items()),
-        )
+    def basis(self) -> str:
+        """What the curve's numbers depend on, the same every night (64 hex digits)."""
+        key = self._floor_key(self._steady)
+        return hashlib.sha256(f"{key} {self._turns}".encode()).hexdigest() if self._turns else key
+
+    def _floor_key(self, prompts: Sequence[str]) -> str:
+        """Return the identity of a floor: weights, dtype, k, seed, and the exact token IDs."""
+        expected = sorted((key, self.expected[key]) for key in prompts)
+        identity = (self.reference.fingerprint, self._dtype, self.k, self._seed, expected)
         return hashlib.sha256(repr(identity).encode()).hexdigest()
 
     async def _measure_floors(self) -> Mapping[str, Aligned]:
-        kept = await self._cache.get(self.floor_key) if self._cache is not None else None
-        if kept is not None and kept.keys() == self.expected.keys():
-            return {key: _unpack(cells) for key, cells in kept.items()}
+        # Prompts that take turns have tables of their own: the steady ones' is then the same every night.
         floors: dict[str, Aligned] = {}
-        for index, group in enumerate(self._groups()):
-            rows = await self.reference.jittered(
-                [self.expected[key] for key in group], dtype=self._dtype, seed=self._seed + index
-            )
-            floors |= {key: as_served(row, self.k) for key, row in zip(group, rows, strict=True)}
-        if self._cache is not None:
-            await self._cache.put(self.floor_key, {key: _pack(floor) for key, floor in floors.items()})
+        for prompts in [self._steady, *([key] for key in self._alone)]:
+            if prompts:
+                floors |= await self._kept_floors(prompts)
         return floors
 
-    def _groups(self) -> list[list[str]]:
+    async def _kept_floors(self, prompts: Sequence[str]) -> Mapping[str, Aligned]:
+        key = self._floor_key(prompts)
+        kept = await self._cache.get(key) if self._cache is not None else None
+        if kept is not None and kept.keys() == set(prompts):
+            return {prompt: _unpack(cells) for prompt, cells in kept.items()}
+        floors: dict[str, Aligned] = {}
+        for index, group in enumerate(self._groups(prompts)):
+            rows = await self.reference.jittered(
+                [self.expected[prompt] for prompt in group], dtype=self._dtype, seed=self._seed + index
+            )
+            floors |= {prompt: as_served(row, self.k) for prompt, row in zip(group, rows, strict=True)}
+        if self._cache is not None:
+            await self._cache.put(key, {prompt: _pack(floor) for prompt, floor in floors.items()})
+        return floors
+
+    def _groups(self, prompts: Sequence[str]) -> list[list[str]]:
         """Split the prompts, of like lengths, into groups of at most `_GROUP_TOKENS` tokens."""
         groups: list[list[str]] = []
         room = 0
-        for key in sorted(self.expected, key=lambda key: len(self.expected[key])):
+        for key in sorted(prompts, key=lambda key: len(self.expected[key])):
             size = len(self.expected[key])
             if size > room:
                 groups.append([])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,8 @@ class Bucket:
     length: int
     night: Night
     gross: int  # prompts whose D is beyond the gross limit
+    nights: int = 1  # whose prompts these are, this one included
+    turning: bool = False  # whether its prompts are others each night
 
     @property
     def clean(self) -> bool:
@@ -80,10 +82,28 @@ class Curve:
         )
 
 
-def trace(rows: Sequence[Row], lengths: Sequence[int], rng: np.random.Generator) -> Curve:
-    """Return the curve over ``lengths``; a length without rows becomes an UNKNOWN bucket, never a zero."""
+NOTHING_EARLIER: Mapping[int, Sequence[Row]] = {}
+
+
+def trace(
+    rows: Sequence[Row],
+    lengths: Sequence[int],
+    rng: np.random.Generator,
+    *,
+    earlier: Mapping[int, Sequence[Row]] = NOTHING_EARLIER,
+) -> Curve:
+    """Return the curve over ``lengths``; a length without rows becomes an UNKNOWN bucket, never a zero.
+
+    ``earlier`` has a key for each length whose prompts take turns, and one row
+    for each night before this one, the newest last: the smallest D and the mean
+    F of that night's prompts. Where this night alone has fewer prompts than
+    `FEW_NEED`, the newest of them fill up its bucket, and nothing else.
+    """
     gross = gross_limit(np.array([row.f for row in rows]))
-    buckets = tuple(_bucket(rows, length, gross, rng) for length in sorted(lengths))
+    buckets = tuple(
+        _bucket([row for row in rows if row.bucket == length], length, gross, rng, earlier.get(length))
+        for length in sorted(lengths)
+    )
     onset = _onset(buckets)
     kept = [row for row in rows if onset is None or row.bucket < onset]
     d, f = _columns(kept)
@@ -107,9 +127,18 @@ def _below(
     return night
 
 
-def _bucket(rows: Sequence[Row], length: int, gross: float, rng: np.random.Generator) -> Bucket:
-    d, f = _columns([row for row in rows if row.bucket == length])
-    return Bucket(length, one_bucket(d, f, gross, rng), int((d > gross).sum()))
+def _bucket(
+    rows: Sequence[Row],
+    length: int,
+    gross: float,
+    rng: np.random.Generator,
+    earlier: Sequence[Row] | None,
+) -> Bucket:
+    lacking = max(0, FEW_NEED - len(rows)) if rows and earlier else 0
+    filled = list(earlier or ())[-lacking:] if lacking else []
+    d, f = _columns([*filled, *rows])
+    night = one_bucket(d, f, gross, rng)
+    return Bucket(length, night, int((d > gross).sum()), 1 + len(filled), earlier is not None)
 
 
 def _columns(rows: Sequence[Row]) -> tuple[Values, Values]:

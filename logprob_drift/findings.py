@@ -93,6 +93,7 @@ def _context(endpoint: str, curve: Curve, basis: Basis, symptoms: Symptoms) -> F
             message=(
                 f"right below {beyond.length:,} tokens, wrong from there on: KL {beyond.night.mean_d:.3g} "
                 f"nats at {beyond.length:,} against a floor of {curve.below.mean_f or 0:.2g}"
+                f"{_over_nights(beyond)}"
             ),
             cause=cause,
             alternatives=alternatives,
@@ -131,12 +132,17 @@ def _open_words(curve: Curve, unsure: Sequence[Bucket], basis: Basis) -> str:
         return "one length alone shows no onset: probe at least two"
     if any(b.gross for b in unsure):
         bucket = next(b for b in unsure if b.gross)
-        return (
-            f"{bucket.gross} of {bucket.night.n} prompts at {bucket.length:,} tokens are grossly off and the "
-            f"others not: {missing(bucket.night)} more are needed there"
-        )
-    need = ", ".join(f"{missing(b.night)} more at {b.length:,}" for b in unsure or curve.buckets)
-    return f"too few prompts to tell: {need} tokens are needed"
+        some = f"{bucket.gross} of {bucket.night.n} prompts at {bucket.length:,} tokens are grossly off"
+        others = " and the others not" if bucket.gross < bucket.night.n else ""
+        return f"{some}{others}{_over_nights(bucket)}: {missing(bucket.night)} more are needed there"
+    needed = unsure or curve.buckets
+    need = ", ".join(f"{missing(b.night)} more at {b.length:,}" for b in needed)
+    turning = "; each night brings other prompts there" if any(b.turning for b in needed) else ""
+    return f"too few prompts to tell: {need} tokens are needed{turning}"
+
+
+def _over_nights(bucket: Bucket) -> str:
+    return f", over the last {bucket.nights} nights" if bucket.nights > 1 else ""
 
 
 def _logprob_words(curve: Curve, night: Night, basis: Basis) -> str:

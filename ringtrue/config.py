@@ -67,12 +67,17 @@ class ReferenceSettings(_Section):
 
 
 class ProbeSettings(_Section):
-    """What is asked. ``buckets`` are pairs (length in tokens, number of prompts)."""
+    """What is asked. ``buckets`` are pairs (length in tokens, number of prompts).
+
+    Where a length has fewer than four prompts a night, it has ``turns`` sets of
+    them, and each night asks another; 1 asks the same every night.
+    """
 
     top_k: Count = 20
     buckets: Buckets = ((32, 64), (128, 24), (512, 16), (2048, 4))
     languages: Languages = ("english", "code", "json", "cjk")
     seed: Annotated[int, Field(ge=0)] = 0
+    turns: Count = 11
     stream: bool = False
 
 

@@ -69,7 +69,7 @@ class PrefixCachePart:
     @property
     def basis(self) -> str:
         """A hash of the reference, the prompts and the floor's settings."""
-        return hashlib.sha256(f"{self.name} {self._truth.floor_key}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{self.name} {self._truth.basis}".encode()).hexdigest()[:16]
 
     def planned(self, spec: EndpointSpec) -> Sequence[tuple[Request, int]]:
         """Return each prompt twice, and the first again as often as its cache key may be refused."""

@@ -140,6 +140,7 @@ class Bench:
         emit: Callable[[Sequence[Observation]], Awaitable[None]],
         on_progress: Callable[[int], None],
         record: Callable[[object], None] | None,
+        earlier: Mapping[int, object],
     ) -> Examination:
         name = endpoint.spec.name
         self.started.append(name)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from evals.truth import FloorTable, Truth
+from probes.rotation import Tonight
 from ringtrue.records import (
     Cause,
     Check,
@@ -329,10 +330,33 @@ async def test_a_cached_floor_is_the_floor_that_was_measured() -> None:
     }
 
 
+async def test_what_takes_turns_has_floors_of_its_own_and_does_not_change_the_basis() -> None:
+    cache = DictCache()
+    steady, turning = curve_prompts({32: 4}), curve_prompts({512: 3})
+    nights = [
+        Truth(
+            reference := TinyReference(),
+            Tonight(steady, turning[turn : turn + 1], "drawn from"),
+            floor_dtype="bf16",
+            k=20,
+            seed=0,
+            cache=cache,
+        )
+        for turn in (0, 1, 0)
+    ]
+    floors = [await night.floors() for night in nights]
+
+    assert len(cache.kept) == 3  # one of the steady prompts, and one of each that took its turn
+    assert floors[0].keys() == {prompt.id for prompt in (*steady, turning[0])}
+    assert [night.basis for night in nights] == [nights[0].basis] * 3
+    alone = Truth(reference, steady, floor_dtype="bf16", k=20, seed=0)
+    assert alone.basis != nights[0].basis
+
+
 async def test_another_dtype_k_or_prompt_set_is_another_floor() -> None:
     prompts = curve_prompts({32: 4})
     keys = {
-        Truth(TinyReference(), some, floor_dtype=dtype, k=k, seed=seed).floor_key
+        Truth(TinyReference(), some, floor_dtype=dtype, k=k, seed=seed).basis
         for some, dtype, k, seed in (
             (prompts, "bf16", 20, 0),
             (prompts, "fp16", 20, 0),

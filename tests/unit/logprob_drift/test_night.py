@@ -171,6 +171,53 @@ def test_a_length_where_only_some_prompts_are_gross_stays_open() -> None:
     assert [(bucket.length, bucket.gross) for bucket in curve.open] == [(2048, 2)]
 
 
+RARE = {32: 64, 128: 24, 512: 16, 2048: 1}
+
+
+def earlier(*least: float) -> dict[int, list[Row]]:
+    return {2048: [Row(2048, d, 0.001) for d in least]}
+
+
+def test_prompts_that_take_turns_show_a_gross_fault_once_four_nights_have_asked_them() -> None:
+    faulty = rows({2048: 3000.0}, RARE)
+
+    third = trace(faulty, list(RARE), rng(), earlier=earlier(3.0, 3.0))
+    fourth = trace(faulty, list(RARE), rng(), earlier=earlier(3.0, 3.0, 3.0))
+
+    assert third.onset is None
+    assert [bucket.length for bucket in third.open] == [2048]
+    assert fourth.onset == 2048
+    assert fourth.beyond is not None
+    assert (fourth.beyond.night.n, fourth.beyond.nights) == (4, 4)
+    assert fourth.beyond.night.state is State.WORSE
+
+
+def test_nights_before_a_fault_began_leave_a_turning_length_open_and_are_then_forgotten() -> None:
+    faulty = rows({2048: 3000.0}, RARE)
+
+    second = trace(faulty, list(RARE), rng(), earlier=earlier(0.001, 0.001, 3.0))
+    later = trace(faulty, list(RARE), rng(), earlier=earlier(0.001, 0.001, 3.0, 3.0, 3.0))
+
+    assert [(bucket.length, bucket.gross) for bucket in second.open] == [(2048, 2)]
+    assert later.onset == 2048
+
+
+def test_earlier_nights_say_nothing_of_a_length_that_was_not_measured_tonight() -> None:
+    without = {length: count for length, count in RARE.items() if length != 2048}
+
+    curve = trace(rows({}, without), list(RARE), rng(), earlier=earlier(3.0, 3.0, 3.0))
+
+    assert [(bucket.length, bucket.night.n, bucket.nights) for bucket in curve.open] == [(2048, 0, 1)]
+
+
+def test_earlier_nights_are_not_needed_where_one_night_has_enough() -> None:
+    curve = trace(rows({}, COUNTS), list(COUNTS), rng(), earlier=earlier(3.0, 3.0, 3.0))
+
+    assert curve.open == ()
+    assert curve.onset is None
+    assert curve.below.n == 108
+
+
 def test_with_few_prompts_in_all_a_bucket_can_still_show_a_change() -> None:
     curve = trace(rows({32: 300.0}, {32: 20}), [32], rng())
 

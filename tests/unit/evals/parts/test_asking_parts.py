@@ -140,6 +140,6 @@ async def test_the_basis_changes_with_what_any_part_asks() -> None:
     _, first = await Asked().run(TinyEndpoint(), Echo())
     _, again = await Asked().run(TinyEndpoint(), Echo())
     _, other = await Asked().run(TinyEndpoint(), Echo(basis="other"))
-    assert alone.basis == alone.truth.floor_key
+    assert alone.basis == alone.truth.basis
     assert first.basis == again.basis
     assert len({alone.basis, first.basis, other.basis}) == 3
