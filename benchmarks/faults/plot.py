@@ -36,7 +36,9 @@ def draw(found: Mapping[str, list[dict[str, Any]]], path: Path) -> None:
         place.set_title(fault, fontsize=9)
         place.set_xscale("log")
         place.set_ylim(-0.05, 1.05)
-    for place in axes[-1]:
+    for place in axes.flat[len(curves) :]:
+        place.set_axis_off()
+    for place in axes.flat[max(0, len(curves) - columns) : len(curves)]:
         place.set_xlabel("tokens of one test")
     for row in axes:
         row[0].set_ylabel("share of tests that fire")
