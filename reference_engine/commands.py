@@ -60,6 +60,22 @@ def serve(
     ignore_seed: Annotated[
         bool, typer.Option("--ignore-seed", help="Fault: draw with a fresh seed each time.")
     ] = False,
+    end_bias: Annotated[
+        float, typer.Option(help="Fault: nats added to the tokens that end an answer; below 0: longer ones.")
+    ] = 0.0,
+    tool_fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Fault: deliver answers spoiled by CODE; raw:CODE: have the model write them so. Repeatable."
+        ),
+    ] = None,
+    tool_format: Annotated[
+        str, typer.Option(help="Raw format of calls: hermes, qwen_xml, kimi, mistral, llama, harmony...")
+    ] = "hermes",
+    chat_template: Annotated[
+        str | None,
+        typer.Option(help="FILE, or 'tools': a template that shows tools. Default: the model's own."),
+    ] = None,
     share: Annotated[
         float, typer.Option(min=0, max=1, help="Share of sessions that meet the faults and the variant.")
     ] = 1.0,
@@ -77,6 +93,7 @@ def serve(
     from reference_engine.server.faults import Faults
     from reference_engine.server.replica import Replica
     from reference_engine.server.serving import run_app
+    from reference_engine.server.tool_calls.template import chat_template as read_template
     from ringtrue.secrets import resolve_secret
 
     replica = Replica(
@@ -94,11 +111,15 @@ def serve(
             top_k=top_k,
             drop_top_token=drop_top_token,
             ignore_seed=ignore_seed,
+            end_bias=end_bias,
+            tool_faults=tuple(tool_fault or ()),
             share=share,
         ),
         healthy=healthy_model,
         max_logprobs=max_logprobs,
         seed=seed,
+        tool_format=tool_format,
+        chat_template=None if chat_template is None else read_template(chat_template),
     )
     key = resolve_secret(api_key, os.environ)
     with Engine(device=device) as engine:

@@ -17,7 +17,8 @@ from reference_engine.scoring import PromptScores, hidden_states, last_logprobs,
 class GenerationSpec:
     """How to continue a prompt.
 
-    ``top_k`` and ``skip_first`` limit what is drawn (``sampling.Sampler``).
+    ``top_k`` and ``skip_first`` limit what is drawn, ``end_bias`` (nats) moves
+    how soon the ``stop_ids`` are (``sampling.Sampler``).
     ``top`` is how many alternatives each step lists. ``prompt_top`` asks for
     the scores of the prompt with that many alternatives; ``None`` does without.
     """
@@ -27,6 +28,7 @@ class GenerationSpec:
     top_p: float = 1.0
     top_k: int | None = None
     skip_first: bool = False
+    end_bias: float = 0.0
     seed: int = 0
     top: int = 0
     prompt_top: int | None = None
@@ -90,7 +92,13 @@ class StepDrawer:
     def __init__(self, spec: GenerationSpec) -> None:
         self._spec = spec
         self._sampler = Sampler(
-            spec.temperature, spec.top_p, spec.seed, top_k=spec.top_k, skip_first=spec.skip_first
+            spec.temperature,
+            spec.top_p,
+            spec.seed,
+            top_k=spec.top_k,
+            skip_first=spec.skip_first,
+            ending=spec.stop_ids,
+            end_bias=spec.end_bias,
         )
         self._drawn = 0
 

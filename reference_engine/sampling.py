@@ -12,7 +12,8 @@ class Sampler:
 
     ``top_k`` leaves the k likeliest tokens, before top_p does; ``None`` leaves
     all. ``skip_first`` takes the likeliest one away before that, so that k
-    tokens from the second on are left: a fault, not a mode of sampling.
+    tokens from the second on are left, ``ending`` tokens get ``end_bias`` (nats)
+    added to their logits: faults, not modes of sampling.
     """
 
     def __init__(
@@ -23,15 +24,22 @@ class Sampler:
         *,
         top_k: int | None = None,
         skip_first: bool = False,
+        ending: frozenset[int] = frozenset(),
+        end_bias: float = 0.0,
     ) -> None:
         self._temperature = temperature
         self._top_p = top_p
         self._top_k = top_k
         self._skip_first = skip_first
+        self._ending = sorted(ending)
+        self._end_bias = end_bias
         self._rng = np.random.default_rng(seed)
 
     def draw(self, row: LogprobRow) -> int:
         """Return one token ID; temperature 0 takes the most likely, the lowest ID of equals."""
+        if self._end_bias:
+            row = row.copy()
+            row[self._ending] += self._end_bias
         if self._temperature == 0:
             return int(row.argmax())
         order = np.argsort(-row, kind="stable")[int(self._skip_first) :][: self._top_k]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -45,6 +46,12 @@ class TokenCodec:
         """The ID that ends an answer by the tokenizer's word."""
         token_id = self._tokenizer.eos_token_id
         return token_id if isinstance(token_id, int) else None
+
+    def with_template(self, template: str) -> TokenCodec:
+        """Return the same tokenizer with another chat template; this one stays as it is."""
+        tokenizer = copy.copy(self._tokenizer)
+        tokenizer.chat_template = template
+        return TokenCodec(tokenizer)
 
     def tokens(self) -> dict[int, str]:
         """The token behind every ID that the tokenizer knows, as its file spells it."""

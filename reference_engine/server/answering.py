@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reference_engine.engine import Engine
 from reference_engine.generation import GenerationSpec, Step
 from reference_engine.scoring import PromptScores
 from reference_engine.server.replica import Treatment
 from reference_engine.server.text import TextAssembler
+from reference_engine.server.tool_calls.forced import Forced, forced_ids, forced_steps, scores_of_prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the model is asked to continue, after all faults, and how."""
+    """What the model is asked to continue, after all faults, and how.
+
+    ``forced`` is what a constraint makes it say, whole; ``scored`` tells
+    whether the tokens of the answer need logprobs.
+    """
 
     treatment: Treatment
     ids: tuple[int, ...]
     spec: GenerationSpec
     stops: Sequence[str]
+    forced: Forced | None = None
+    scored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,10 @@ async def generate_pieces(engine: Engine, prompt: Prompt) -> AsyncGenerator[Piec
         MeasureError: a forward pass failed.
     """
     treatment = prompt.treatment
+    if prompt.forced is not None:
+        for piece in await _forced_pieces(engine, prompt, prompt.forced):
+            yield piece
+        return
     text = TextAssembler(treatment.model.codec, prompt.stops)
     steps = engine.generate(
         treatment.model, prompt.ids, prompt.spec, corrupt_beyond=treatment.faults.corrupt_beyond
@@ -96,3 +107,22 @@ async def generate_answer(engine: Engine, prompt: Prompt) -> Answer:
         return Answer(prompt, (), scores)
     pieces = [piece async for piece in generate_pieces(engine, prompt)]
     return Answer(prompt, tuple(pieces), pieces[0].step.prompt)
+
+
+async def _forced_pieces(engine: Engine, prompt: Prompt, forced: Forced) -> list[Piece]:
+    """The pieces of an answer that is known beforehand; the model is asked for logprobs only."""
+    model, spec = prompt.treatment.model, prompt.spec
+    own = model.codec.eos_id
+    eos_id = own if own in model.eos_ids else min(model.eos_ids, default=None)
+    ids, reason = forced_ids(forced, model.codec, eos_id, prompt.stops, spec.max_tokens)
+    scores = None
+    if prompt.scored or spec.prompt_top is not None:
+        k, beyond = max(spec.top, spec.prompt_top or 0), prompt.treatment.faults.corrupt_beyond
+        scores = await engine.score_prompt(model, (*prompt.ids, *ids), k, corrupt_beyond=beyond)
+    steps = forced_steps(ids, reason, scores, len(prompt.ids), spec.top)
+    if scores is not None and spec.prompt_top is not None:
+        steps[0] = replace(steps[0], prompt=scores_of_prompt(scores, len(prompt.ids)))
+    text = TextAssembler(model.codec, ())
+    pieces = [Piece(text.feed(step.token_id), step, step.finish_reason) for step in steps]
+    pieces[-1] = replace(pieces[-1], text=pieces[-1].text + text.finish())
+    return pieces

@@ -67,7 +67,7 @@ class ChatShape:
             "message": {"role": "assistant", "content": answer.text},
             "logprobs": chat_logprobs(answer.steps, names) if self._body.logprobs else None,
             "finish_reason": answer.finish_reason,
-            **_token_ids(answer.pieces, wanted=self._body.return_token_ids),
+            **token_ids(answer.pieces, wanted=self._body.return_token_ids),
         }
         return envelope.wrap(
             [choice],
@@ -97,7 +97,7 @@ class ChatShape:
             "delta": {"content": piece.text},
             "logprobs": logprobs,
             "finish_reason": piece.finish_reason,
-            **_token_ids([piece], wanted=self._body.return_token_ids),
+            **token_ids([piece], wanted=self._body.return_token_ids),
         }
         return envelope.wrap([choice])
 
@@ -135,7 +135,7 @@ class CompletionShape:
             "text": prompt.treatment.model.codec.decode(echoed) + answer.text,
             "logprobs": logprobs,
             "finish_reason": answer.finish_reason,
-            **_token_ids(answer.pieces, wanted=body.return_token_ids),
+            **token_ids(answer.pieces, wanted=body.return_token_ids),
             **_given(
                 prompt_token_ids=list(prompt.ids) if body.return_token_ids else None,
                 prompt_logprobs=_prompt_logprobs(body, answer, names),
@@ -161,7 +161,7 @@ class CompletionShape:
             "text": piece.text,
             "logprobs": logprobs,
             "finish_reason": piece.finish_reason,
-            **_token_ids([piece], wanted=self._body.return_token_ids),
+            **token_ids([piece], wanted=self._body.return_token_ids),
         }
         return envelope.wrap([choice])
 
@@ -175,7 +175,8 @@ def _prompt_logprobs(body: GenerationBody, answer: Answer, names: TokenNames) ->
     return prompt_logprobs(answer.prompt.ids, answer.prompt_scores, body.prompt_logprobs, names)
 
 
-def _token_ids(pieces: Sequence[Piece], *, wanted: bool) -> dict[str, list[int]]:
+def token_ids(pieces: Sequence[Piece], *, wanted: bool) -> dict[str, list[int]]:
+    """Return the field of generated token IDs, nothing when it is not wanted."""
     return {"token_ids": [piece.step.token_id for piece in pieces]} if wanted else {}
 
 

@@ -27,8 +27,11 @@ from reference_engine.server.disconnect import unless_disconnected
 from reference_engine.server.planning import plan_chat, plan_completion, tokenized
 from reference_engine.server.prompting import require_breakable
 from reference_engine.server.replica import Replica, Sessions, Treatment
+from reference_engine.server.tool_calls.responding import ToolAnswers
 from ringtrue.errors import RingtrueError
 from ringtrue.secrets import Secret
+from toolcall_validator.families.formats import format_of
+from toolcall_validator.schemas import Schemas
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -72,6 +75,10 @@ class ReplicaServer:
         self._now = now
         self._rng = rng
         self._sessions = Sessions(engine, replica)
+        self._schemas = Schemas()
+        self._tool_answers = ToolAnswers(self._schemas, rng)
+        format_of(replica.tool_format)
+        replica.faults.knobs.require_writable(replica.tool_format)
         require_breakable(self._sessions.faulty.model.codec, replica.faults)
         # Of the served name alone: a fingerprint of the weights would give every planted fault away.
         self._fingerprint = f"fp_{hashlib.sha256(replica.served_name.encode()).hexdigest()[:12]}"
@@ -121,8 +128,14 @@ class ReplicaServer:
         body = parse_body(await request.body(), ChatBody)
         treatment = await self._treat(request, body)
         prompts = plan_chat(
-            body, treatment, max_logprobs=self._replica.max_logprobs, draw_seed=self._draw_seed
+            body,
+            treatment,
+            max_logprobs=self._replica.max_logprobs,
+            draw_seed=self._draw_seed,
+            schemas=self._schemas,
         )
+        if prompts[0].forced is not None or treatment.faults.knobs:
+            return await self._respond_whole(request, body, prompts[0])
         return await self._respond(request, body, ChatShape(body), prompts)
 
     async def completion(self, request: Request) -> Response:
@@ -131,7 +144,11 @@ class ReplicaServer:
         body = parse_body(await request.body(), CompletionBody)
         treatment = await self._treat(request, body)
         prompts = plan_completion(
-            body, treatment, max_logprobs=self._replica.max_logprobs, draw_seed=self._draw_seed
+            body,
+            treatment,
+            max_logprobs=self._replica.max_logprobs,
+            draw_seed=self._draw_seed,
+            schemas=self._schemas,
         )
         return await self._respond(request, body, CompletionShape(body), prompts)
 
@@ -149,13 +166,7 @@ class ReplicaServer:
         shape: ChatShape | CompletionShape,
         prompts: list[Prompt],
     ) -> Response:
-        envelope = Envelope(
-            id=f"{shape.prefix}-{uuid.UUID(int=self._rng.getrandbits(128), version=4)}",
-            kind=shape.chunk_kind if body.stream else shape.kind,
-            created=int(self._now()),
-            model=self._replica.served_name,
-            fingerprint=self._fingerprint,
-        )
+        envelope = self._envelope(shape, streamed=body.stream)
         if body.stream:
             events = self._events(envelope, shape, prompts, include_usage=_wants_usage(body))
             return StreamingResponse(events, media_type="text/event-stream")
@@ -163,6 +174,24 @@ class ReplicaServer:
             request, asyncio.gather(*(generate_answer(self._engine, prompt) for prompt in prompts))
         )
         return json_response(shape.whole(envelope, answers))
+
+    async def _respond_whole(self, request: Request, body: ChatBody, prompt: Prompt) -> Response:
+        """Answer a chat whose answer is known as a whole before its first byte leaves."""
+        envelope = self._envelope(ChatShape(body), streamed=body.stream)
+        (answer,) = await unless_disconnected(request, asyncio.gather(generate_answer(self._engine, prompt)))
+        if not body.stream:
+            return json_response(self._tool_answers.body(body, envelope, answer))
+        chunks = self._tool_answers.chunks(body, envelope, answer, include_usage=_wants_usage(body))
+        return StreamingResponse(_stream_of(chunks), media_type="text/event-stream")
+
+    def _envelope(self, shape: ChatShape | CompletionShape, *, streamed: bool) -> Envelope:
+        return Envelope(
+            id=f"{shape.prefix}-{uuid.UUID(int=self._rng.getrandbits(128), version=4)}",
+            kind=shape.chunk_kind if streamed else shape.kind,
+            created=int(self._now()),
+            model=self._replica.served_name,
+            fingerprint=self._fingerprint,
+        )
 
     async def _events(
         self,
@@ -222,6 +251,12 @@ def _session(request: Request, body: GenerationBody | None) -> str:
 
 def _wants_usage(body: GenerationBody) -> bool:
     return body.stream_options is not None and body.stream_options.include_usage
+
+
+async def _stream_of(chunks: list[dict[str, Any]]) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield _event(chunk)
+    yield b"data: [DONE]\n\n"
 
 
 def _event(content: dict[str, Any]) -> bytes:

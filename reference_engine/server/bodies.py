@@ -25,7 +25,6 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "top_k": (-1, 0),
     "logit_bias": ({},),
     "use_beam_search": (False,),
-    "response_format": ({"type": "text"},),
     "suffix": ("",),
     "functions": ([],),
     "continue_final_message": (False,),
@@ -104,6 +103,7 @@ class GenerationBody(BaseModel):
     return_tokens_as_token_ids: bool = False
     user: str | None = None
     prompt_cache_key: str | None = None
+    response_format: dict[str, Any] | None = None
 
 
 class ChatBody(GenerationBody):
@@ -112,6 +112,7 @@ class ChatBody(GenerationBody):
     messages: list[Message] = Field(min_length=1)
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
     logprobs: bool = False

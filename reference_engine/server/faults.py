@@ -6,6 +6,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 
+from reference_engine.server.tool_calls.knobs import Knobs
 from ringtrue.errors import ConfigError
 
 
@@ -22,7 +23,11 @@ class Faults:
     ``ignore_temperature`` always takes the likeliest token, ``top_k`` draws
     from the k likeliest only, ``drop_top_token`` never draws the likeliest one
     at a temperature above 0, ``ignore_seed`` draws a fresh seed for every
-    answer.
+    answer, ``end_bias`` (nats) is added to the logits of the tokens that end an
+    answer: below 0 answers become longer and meet their cap more often.
+
+    ``tool_faults`` are codes of tool calls and output shape: ``CODE`` spoils
+    what is delivered, ``raw:CODE`` what the model writes (``tool_calls.knobs``).
 
     ``share`` is the part of sessions that meet the faults, the replica's
     weights included.
@@ -39,6 +44,8 @@ class Faults:
     top_k: int | None = None
     drop_top_token: bool = False
     ignore_seed: bool = False
+    end_bias: float = 0.0
+    tool_faults: tuple[str, ...] = ()
     share: float = 1.0
 
     def __post_init__(self) -> None:
@@ -59,6 +66,14 @@ class Faults:
             raise ConfigError(
                 "must be a positive number", where="temperature_factor", remedy="Use ignore_temperature for 0"
             )
+        if not math.isfinite(self.end_bias):
+            raise ConfigError("must be a number of nats", where="end_bias")
+        Knobs(self.tool_faults)  # refuses unknown codes
+
+    @property
+    def knobs(self) -> Knobs:
+        """The faults of tool calls, by where they act."""
+        return Knobs(self.tool_faults)
 
     def temperature(self, asked: float) -> float:
         """Return the temperature that is drawn at when ``asked`` was asked for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from reference_engine.generation import GenerationSpec
 from reference_engine.server.answering import Prompt
@@ -10,26 +11,22 @@ from reference_engine.server.api_errors import ApiError
 from reference_engine.server.bodies import ChatBody, CompletionBody, GenerationBody, TokenizeBody
 from reference_engine.server.prompting import chat_ids, completion_ids, cut_context
 from reference_engine.server.replica import Treatment
+from reference_engine.server.tool_calls.choosing import forced_chat, forced_completion
+from toolcall_validator.schemas import Schemas
 
 DrawSeed = Callable[[], int]
 
 
 def plan_chat(
-    body: ChatBody, treatment: Treatment, *, max_logprobs: int, draw_seed: DrawSeed
+    body: ChatBody, treatment: Treatment, *, max_logprobs: int, draw_seed: DrawSeed, schemas: Schemas
 ) -> list[Prompt]:
-    """Return the one prompt of a chat.
+    """Return the one prompt of a chat; ``schemas`` keeps what was compiled.
 
     Raises:
         ApiError: 400 for what cannot be served; ModelError comes from the template.
     """
     if body.top_logprobs is not None and not body.logprobs:
         raise ApiError(400, "top_logprobs needs logprobs: true", param="top_logprobs")
-    if body.tools and body.tool_choice != "none":
-        raise ApiError(
-            400,
-            "this server parses no tool calls; send tool_choice: none to render the tools into the prompt",
-            param="tool_choice",
-        )
     top = (body.top_logprobs or 0) if body.logprobs else 0
     _check_k(top, max_logprobs, "top_logprobs")
     messages = [message.model_dump() for message in body.messages]
@@ -39,13 +36,15 @@ def plan_chat(
     room = treatment.model.context_length - len(ids)
     max_tokens = body.max_completion_tokens or body.max_tokens or max(room, 1)
     spec = _spec(body, treatment, max_tokens=max_tokens, top=top, draw_seed=draw_seed)
-    return [_prompt(body, treatment, ids, spec, max_logprobs)]
+    forced = forced_chat(body, treatment, ids, _value_seed(spec), schemas)
+    prompt = _prompt(body, treatment, ids, spec, max_logprobs)
+    return [replace(prompt, forced=forced, scored=body.logprobs)]
 
 
 def plan_completion(
-    body: CompletionBody, treatment: Treatment, *, max_logprobs: int, draw_seed: DrawSeed
+    body: CompletionBody, treatment: Treatment, *, max_logprobs: int, draw_seed: DrawSeed, schemas: Schemas
 ) -> list[Prompt]:
-    """Return the prompts of a completion, one a choice.
+    """Return the prompts of a completion, one a choice; ``schemas`` keeps what was compiled.
 
     Raises:
         ApiError: 400 for what cannot be served.
@@ -54,13 +53,17 @@ def plan_completion(
         raise ApiError(400, "max_tokens 0 needs echo: true", param="max_tokens")
     if body.echo and body.stream:
         raise ApiError(400, "echo is not supported in a stream", param="echo")
+    if body.response_format not in (None, {"type": "text"}):
+        raise ApiError(400, "response_format needs the chat route", param="response_format")
     top = body.logprobs or 0
     _check_k(top, max_logprobs, "logprobs")
     prompts = []
     for text in body.prompts:
         ids = cut_context(completion_ids(treatment.model.codec, text, treatment.faults), treatment.faults)
         spec = _spec(body, treatment, max_tokens=body.max_tokens, top=top, draw_seed=draw_seed)
-        prompts.append(_prompt(body, treatment, ids, spec, max_logprobs))
+        prompt = _prompt(body, treatment, ids, spec, max_logprobs)
+        forced = forced_completion(treatment, ids, _value_seed(spec), schemas)
+        prompts.append(replace(prompt, forced=forced, scored=body.logprobs is not None))
     return prompts
 
 
@@ -94,11 +97,17 @@ def _spec(
         top_p=body.top_p,
         top_k=faults.top_k,
         skip_first=faults.drop_top_token,
+        end_bias=faults.end_bias,
         seed=draw_seed() if body.seed is None or faults.ignore_seed else body.seed % 2**64,
         top=top,
         prompt_top=max(wanted) if wanted else None,
         stop_ids=stops if body.ignore_eos else stops | treatment.model.eos_ids,
     )
+
+
+def _value_seed(spec: GenerationSpec) -> int:
+    """The seed of forced values: at temperature 0 always the same."""
+    return spec.seed if spec.temperature > 0 else 0
 
 
 def _prompt(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reference_engine.engine import Engine
 from reference_engine.models.loading import LoadedModel
@@ -18,6 +18,8 @@ class Replica:
     get. With ``faults.share`` below 1 the healthy sessions get ``healthy``
     instead, by default the same base in the same dtype, neither rounded nor
     changed.
+    ``tool_format`` names the raw format that calls are written in,
+    ``chat_template`` is the text of a template used in place of the model's own.
     ``api_key`` is an ``env:NAME`` reference. ``max_logprobs`` is the largest k.
     """
 
@@ -28,6 +30,8 @@ class Replica:
     api_key: str | None = None
     max_logprobs: int = 20
     seed: int = 0
+    tool_format: str = "hermes"
+    chat_template: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class Treatment:
 
     model: LoadedModel
     faults: Faults
+    tool_format: str = "hermes"
 
 
 class Sessions:
@@ -48,11 +53,17 @@ class Sessions:
             ModelError: a model cannot be named, found, loaded or built.
         """
         self._replica = replica
-        self.faulty = Treatment(engine.load(replica.model), replica.faults)
+        self.faulty = self._treatment(engine.load(replica.model), replica.faults)
         self.healthy = self.faulty
         if replica.faults.share < 1:
             name = replica.healthy or parse_name(replica.model).unchanged
-            self.healthy = Treatment(engine.load(name), Faults())
+            self.healthy = self._treatment(engine.load(name), Faults())
+
+    def _treatment(self, model: LoadedModel, faults: Faults) -> Treatment:
+        template = self._replica.chat_template
+        if template is not None:
+            model = replace(model, codec=model.codec.with_template(template))
+        return Treatment(model, faults, self._replica.tool_format)
 
     def treatment(self, session: str) -> Treatment:
         """Return what this session gets, the same at every call."""

@@ -215,7 +215,7 @@ async def test_tokenize_gives_the_ids_the_routes_use(client, reference):
         ),
         ({"max_tokens": 8_192}, 400, "messages", "context_length_exceeded"),
         ({"n": 2}, 400, "n", None),
-        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, 400, "tool_choice", None),
+        ({"tool_choice": "required"}, 400, "tool_choice", None),
         ({"stream": True, "prompt_logprobs": 1}, 400, "prompt_logprobs", None),
     ],
 )

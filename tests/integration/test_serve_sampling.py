@@ -124,6 +124,17 @@ async def test_a_seed_that_was_sent_is_ignored(small_engine, small_model):
     assert len(set(faulty)) > 10
 
 
+async def test_a_bias_on_the_tokens_that_end_an_answer_moves_its_length(small_engine, small_model):
+    async def mean_length(bias):
+        async with _client(small_engine, small_model, faults=Faults(end_bias=bias)) as client:
+            choices = await _ask(client, [IDS] * 20, max_tokens=60, temperature=1)
+        return np.mean([len(choice["token_ids"]) for choice in choices])
+
+    # The small model ends one answer in hundreds of tokens by itself: e to the 4th as often is soon.
+    sooner, soonest = await mean_length(4.0), await mean_length(7.0)
+    assert soonest < 0.7 * sooner < 0.7 * 60
+
+
 async def test_two_checkpoints_behind_one_name_and_a_session_always_gets_one(
     small_engine, small_model, tmp_path
 ):

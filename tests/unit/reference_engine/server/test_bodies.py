@@ -20,7 +20,7 @@ def test_what_is_no_json_object_is_a_400(raw):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("n", 2), ("presence_penalty", 0.5), ("top_k", 40), ("response_format", {"type": "json_object"})],
+    [("n", 2), ("presence_penalty", 0.5), ("top_k", 40), ("functions", [{"name": "f"}])],
 )
 def test_a_field_that_would_change_the_answer_is_refused_by_name(field, value):
     with pytest.raises(ApiError) as caught:
