@@ -103,7 +103,7 @@ class DemoNight:
                 "probe": {"buckets": BUCKETS, "seed": self.seed},
                 # The planted faults show in the context curve; everything else would double the time.
                 "parts": dict.fromkeys(
-                    ("sampled", "sessions", "prefix_cache", "greedy", "border", "answers"), 0
+                    ("sampled", "sessions", "prefix_cache", "greedy", "border", "answers", "toolcalls"), 0
                 ),
                 "endpoints": endpoints,
             },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 
 from evals.parts.answers.part import AnswersPart
 from evals.parts.border.part import BorderPart
@@ -12,7 +13,10 @@ from evals.parts.part import Part
 from evals.parts.prefix_cache import PrefixCachePart
 from evals.parts.sampled.part import SampledPart
 from evals.parts.sessions.part import SessionsPart
+from evals.parts.toolcalls.part import ToolCallsPart
 from evals.truth import FloorCache
+from probes.toolcall_suite.loading import load_suite, read_suite, together
+from probes.toolcall_suite.prompt import ToolPrompt
 from ringtrue.config import Settings
 from ringtrue.endpoint import Reference
 
@@ -23,13 +27,16 @@ def parts_for(
     """Return the parts in the order in which they are asked; one that is set to 0 is left out.
 
     ``alarm`` is the evidence at which one night alone is an alarm, ``at`` when
-    the night began: answers are drawn anew each night.
+    the night began: answers are drawn anew each night, and requests with tools go
+    round the suite.
 
     Raises:
-        ConfigError: a part does not fit the model's context, or its number is too small.
+        ConfigError: a part does not fit the model's context, its number is too small,
+            or the caller's suite can't be read.
     """
     asked, seed, dtype = settings.parts, settings.probe.seed, settings.reference.floor_dtype
     k = settings.probe.top_k
+    night = at.date().toordinal()
     parts: list[Part] = []
     if asked.sampled:
         parts.append(
@@ -57,8 +64,24 @@ def parts_for(
         plan = BorderPlan(inputs=asked.border, level=alarm)
         parts.append(BorderPart(reference, plan, seed=seed, floor_dtype=dtype, cache=cache))
     if asked.answers:
-        night = at.date().toordinal()
         parts.append(
             AnswersPart(reference, seed=seed, night=night, count=asked.answers, cap=asked.answer_tokens)
         )
+    if asked.toolcalls:
+        parts.append(
+            ToolCallsPart(
+                reference,
+                seed=seed,
+                night=night,
+                count=asked.toolcalls,
+                cap=asked.toolcall_tokens,
+                suite=_suite(asked.toolcall_suite),
+                tool_format=settings.reference.tool_format,
+            )
+        )
     return tuple(parts)
+
+
+def _suite(path: Path | None) -> tuple[ToolPrompt, ...]:
+    own = load_suite()
+    return own if path is None else together(own, read_suite(path))

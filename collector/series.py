@@ -66,7 +66,7 @@ def judge_series(
 
     The first finding of each check gets the state of its streams as evidence.
     While an alarm stands, a finding of its own says so and asks for CHANGED
-    (WORSE where harmful answers became more frequent), except on a night on
+    (WORSE where a share changed in the direction that does harm), except on a night on
     which nothing of the check was measured: that one stays UNKNOWN, and its
     evidence names the alarm. Nothing is written.
 

@@ -58,12 +58,15 @@ class ReferenceSettings(_Section):
 
     ``others`` are the registered models that an endpoint may serve instead:
     where one of them explains the answers better, the cause is ``identity``.
+    ``tool_format`` is the raw format in which the model writes calls (hermes,
+    kimi, ...), told by its template when it is left out.
     """
 
     model: Name = "smollm2-135m"
     others: Models = ()
     floor_dtype: Literal["bf16", "fp16", "fp32"] = "bf16"
     device: Name = "auto"
+    tool_format: Name | None = None
 
 
 class ProbeSettings(_Section):
@@ -88,7 +91,10 @@ class PartSettings(_Section):
     two short prompts; ``prefix_cache`` prompts asked cold and warm; ``answers``
     questions answered with at most ``answer_tokens``. ``greedy`` prompts
     continued by ``greedy_tokens``, and ``border`` prompts close to a tie, are
-    asked only of endpoints without usable logprobs.
+    asked only of endpoints without usable logprobs. ``toolcalls`` requests with
+    tools, each plain and streamed and answered with at most ``toolcall_tokens``,
+    of our own suite and of ``toolcall_suite``, a JSONL file of whole chat
+    requests (relative to the working folder).
     """
 
     sampled: CountOrNone = 1200
@@ -99,6 +105,9 @@ class PartSettings(_Section):
     border: CountOrNone = 30
     answers: CountOrNone = 60
     answer_tokens: Count = 256
+    toolcalls: CountOrNone = 16
+    toolcall_tokens: Count = 256
+    toolcall_suite: Path | None = None
 
 
 class BudgetSettings(_Section):

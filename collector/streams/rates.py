@@ -8,6 +8,7 @@ import numpy as np
 
 from collector.streams.stream import Stream, Values
 from collector.streams.told import Change, Told, missing_nights
+from collector.streams.watched import Harm
 from logprob_drift.alarms.night_detector import Rule
 from logprob_drift.alarms.standing import BACK_NIGHTS, rate_is_back
 from ringtrue.alarm import Alarm
@@ -50,10 +51,15 @@ def _told(stream: Stream, at: int, found: RateChanges, rule: Rule) -> Told:
 
 
 def _detectable(stream: Stream, rule: Rule) -> float | None:
-    """Return the smallest rise that the nights of the window would have shown, at the least correlation."""
+    """Return the smallest change that the nights of the window would have shown, at the least correlation.
+
+    It is a rise, and a fall of a share that does harm where it falls.
+    """
     nights = stream.measured
     cut = max(rule.baseline, nights.size - rule.window)
     events, trials = stream.events(stream.values)[nights], stream.n[nights]
+    if stream.watched.harmful is Harm.FALLS:
+        events = trials - events
     rate = _share(events[:cut], trials[:cut])
     size = float((trials**2).sum() / trials.sum())
     effect = 1 + max(size - 1, 0) * CORRELATION_FLOOR

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from collector.streams.blame import Tonight, blame
 from collector.streams.stream import Stream
 from collector.streams.told import Told
-from collector.streams.watched import OWN_PAST, Kind, Watched, watched_of
+from collector.streams.watched import OWN_PAST, Harm, Kind, Watched, watched_of
 from evals.parts.answers.findings import with_baseline
 from ringtrue.alarm import Alarm
 from ringtrue.records import Cause, Check, Finding, Interval, Party, Severity
@@ -48,9 +48,7 @@ def standing(
         only_some_lengths=bool(alarmed) and (len(alarmed) < len(buckets) or not buckets),
     )
     worse = any(
-        rows[alarm.stream].harmful and _risen(held[alarm.stream], alarm)
-        for alarm in alarms
-        if alarm.stream in held
+        _harms(rows[alarm.stream], held[alarm.stream], alarm) for alarm in alarms if alarm.stream in held
     )
     kind = OWN_PAST.get(row.kind, row.kind) if speaker.stream in accepted else row.kind
     value = float(stream.raw[-1]) if stream is not None else None
@@ -83,10 +81,14 @@ def standing(
     )
 
 
-def _risen(stream: Stream, alarm: Alarm) -> bool:
+def _harms(row: Watched, stream: Stream, alarm: Alarm) -> bool:
+    """Tell whether the share has moved in the direction that does harm since the alarm began."""
     since = stream.since(alarm.since)
     trials = stream.n[since].sum()
-    return bool(trials and stream.events(stream.raw)[since].sum() / trials > alarm.level)
+    if row.harmful is None or not trials:
+        return False
+    change = stream.events(stream.raw)[since].sum() / trials - alarm.level
+    return bool(change > 0 if row.harmful is Harm.RISES else change < 0)
 
 
 def _interval(stream: Stream | None) -> Interval | None:

@@ -33,6 +33,13 @@ class Kind(StrEnum):
     SESSIONS = "sessions"  # counts, against the rate of honest bad sessions
 
 
+class Harm(StrEnum):
+    """In which direction a lasting change does harm."""
+
+    RISES = "rises"
+    FALLS = "falls"
+
+
 OWN_PAST: Mapping[Kind, Kind] = {Kind.LOG_E: Kind.NUMBER, Kind.SESSIONS: Kind.RATE}
 """How a stream with a stated null is judged once a change of it was accepted: the null no longer holds."""
 
@@ -43,7 +50,7 @@ class Watched:
 
     ``bucketed`` numbers have a stream for each length of prompts. ``fixed``
     names a number that has to be tonight's for a night to be comparable. A
-    share that is ``harmful`` and rises is WORSE, every other change CHANGED.
+    change in the direction that is ``harmful`` is WORSE, every other CHANGED.
     ``part`` is the setting of ``[parts]`` that asks for it, ``None`` for the
     context curve.
     """
@@ -57,11 +64,12 @@ class Watched:
     alternatives: tuple[Cause, ...] = ()
     bucketed: bool = False
     fixed: str | None = None
-    harmful: bool = False
+    harmful: Harm | None = None
     part: str | None = None
 
 
 _ELSEWHERE = (Cause.SAMPLING, Cause.NUMERICS, Cause.IDENTITY, Cause.PROMPT)
+_OF_CALLS = (Cause.PARSING, *_ELSEWHERE)
 
 WATCHED: tuple[Watched, ...] = (
     Watched(
@@ -162,7 +170,7 @@ WATCHED: tuple[Watched, ...] = (
         SHARE,
         Cause.UNKNOWN,
         _ELSEWHERE,
-        harmful=True,
+        harmful=Harm.RISES,
         part="answers",
     ),
     Watched(
@@ -173,7 +181,7 @@ WATCHED: tuple[Watched, ...] = (
         SHARE,
         Cause.UNKNOWN,
         _ELSEWHERE,
-        harmful=True,
+        harmful=Harm.RISES,
         part="answers",
     ),
     Watched(
@@ -184,7 +192,7 @@ WATCHED: tuple[Watched, ...] = (
         SHARE,
         Cause.UNKNOWN,
         _ELSEWHERE,
-        harmful=True,
+        harmful=Harm.RISES,
         part="answers",
     ),
     Watched(
@@ -195,8 +203,63 @@ WATCHED: tuple[Watched, ...] = (
         SHARE,
         Cause.UNKNOWN,
         _ELSEWHERE,
-        harmful=True,
+        harmful=Harm.RISES,
         part="answers",
+    ),
+    Watched(
+        "effective_rate",
+        Kind.RATE,
+        Check.TOOLCALLS,
+        "share of answers with a sound call where one is due",
+        SHARE,
+        Cause.UNKNOWN,
+        _OF_CALLS,
+        harmful=Harm.FALLS,
+        part="toolcalls",
+    ),
+    Watched(
+        "call_validity",
+        Kind.RATE,
+        Check.TOOLCALLS,
+        "share of sound calls",
+        SHARE,
+        Cause.UNKNOWN,
+        _OF_CALLS,
+        harmful=Harm.FALLS,
+        part="toolcalls",
+    ),
+    Watched(
+        "request_validity",
+        Kind.RATE,
+        Check.TOOLCALLS,
+        "share of answers without a fault",
+        SHARE,
+        Cause.UNKNOWN,
+        _OF_CALLS,
+        harmful=Harm.FALLS,
+        part="toolcalls",
+    ),
+    Watched(
+        "leak_rate",
+        Kind.RATE,
+        Check.TOOLCALLS,
+        "share of answers with leaked markers",
+        SHARE,
+        Cause.PARSING,
+        _ELSEWHERE,
+        harmful=Harm.RISES,
+        part="toolcalls",
+    ),
+    Watched(
+        "parity_breaks",  # counts: differences of shares are no number that is normal over nights
+        Kind.RATE,
+        Check.TOOLCALLS,
+        "share of pairs of which the stream and the plain answer differ in class",
+        SHARE,
+        Cause.PARSING,
+        _ELSEWHERE,
+        harmful=Harm.RISES,
+        part="toolcalls",
     ),
 )
 

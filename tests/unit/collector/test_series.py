@@ -214,7 +214,7 @@ def test_a_constant_series_is_no_alarm_and_a_step_from_it_is(nights: Nights) -> 
 def test_the_threshold_pays_for_every_endpoint_bucket_and_number_that_is_asked() -> None:
     endpoint = {"name": "a", "base_url": "http://a/v1", "model": "m"}
     content = {"endpoints": [endpoint], "probe": {"buckets": [[32, 4], [128, 4]]}}
-    off = dict.fromkeys(("sampled", "sessions", "greedy", "border", "answers"), 0)
+    off = dict.fromkeys(("sampled", "sessions", "greedy", "border", "answers", "toolcalls"), 0)
 
     def streams(**parts: int) -> float:
         alarms = {"false_alarms_per_year": 0.5}
@@ -227,6 +227,7 @@ def test_the_threshold_pays_for_every_endpoint_bucket_and_number_that_is_asked()
     assert streams(sessions=125, sampled=10) == 4
     assert streams(border=20, greedy=1) == 5
     assert streams(answers=60) == 9
+    assert streams(toolcalls=24) == 7
 
 
 def test_findings_without_logprobs_are_left_as_they_are(nights: Nights) -> None:

@@ -22,7 +22,13 @@ WAITING = replace(
     metric="answer_log_length",
     message="60 answers; no baseline yet: 14 more nights are needed",
 )
-FINE = (of_part(Check.SAMPLING), of_part(Check.IDENTITY), of_part(Check.SESSIONS), WAITING)
+FINE = (
+    of_part(Check.SAMPLING),
+    of_part(Check.IDENTITY),
+    of_part(Check.SESSIONS),
+    of_part(Check.TOOLCALLS),
+    WAITING,
+)
 UNSEEN = replace(TOKENS, measured=False, message="nothing shows the token IDs")
 
 
@@ -94,6 +100,13 @@ CASES: dict[str, Case] = {
     "looping_answers": Case(60, share(0.05, 60), share(0.4, 60), Check.OUTPUT, Cause.UNKNOWN, State.WORSE),
     "flooded_answers": Case(60, share(0.0, 60), share(0.3, 60), Check.OUTPUT, Cause.UNKNOWN, State.WORSE),
     "foreign_answers": Case(60, share(0.0, 60), share(0.3, 60), Check.OUTPUT, Cause.UNKNOWN, State.WORSE),
+    "effective_rate": Case(36, share(0.98, 36), share(0.5, 36), Check.TOOLCALLS, Cause.UNKNOWN, State.WORSE),
+    "call_validity": Case(40, share(0.98, 40), share(0.5, 40), Check.TOOLCALLS, Cause.UNKNOWN, State.WORSE),
+    "request_validity": Case(
+        48, share(0.98, 48), share(0.5, 48), Check.TOOLCALLS, Cause.UNKNOWN, State.WORSE
+    ),
+    "leak_rate": Case(48, share(0.0, 48), share(0.3, 48), Check.TOOLCALLS, Cause.PARSING, State.WORSE),
+    "parity_breaks": Case(24, share(0.01, 24), share(0.4, 24), Check.TOOLCALLS, Cause.PARSING, State.WORSE),
 }
 EVERY = sorted(CASES)
 
@@ -172,6 +185,7 @@ def test_seventy_honest_nights_raise_nothing_and_every_stream_was_judged(parts: 
         Check.SAMPLING: State.OK,
         Check.IDENTITY: State.OK,
         Check.OUTPUT: State.OK,
+        Check.TOOLCALLS: State.OK,
     }
 
 
@@ -326,3 +340,23 @@ def test_fewer_empty_answers_are_changed_and_not_worse(nights: Nights) -> None:
     verdict = nights.verdict(Check.OUTPUT)
     assert (verdict.verdict, verdict.metric) == (State.CHANGED, "empty_answers")
     assert verdict.interval.low <= verdict.value < verdict.interval.high < 0.1
+
+
+def test_a_rate_that_may_not_fall_is_not_worse_where_it_rises(nights: Nights) -> None:
+    def pass_many(count: int, right: int) -> None:
+        for _ in range(count):
+            nights.pass_one(parts={"effective_rate": (right / 36, 36)}, others=FINE)
+
+    pass_many(30, 18)
+    pass_many(10, 35)
+    assert raised(nights) == {"effective_rate"}
+    (verdict,) = (one for one in nights.verdicts if one.check is Check.TOOLCALLS)
+    assert verdict.verdict is State.CHANGED
+
+
+def test_what_a_rate_of_one_can_fall_by_is_stated(nights: Nights) -> None:
+    for _ in range(30):
+        nights.pass_one(parts={"effective_rate": (1.0, 36)}, others=FINE)
+    (finding,) = (one for one in nights.judged[-1].findings if one.check is Check.TOOLCALLS)
+
+    assert 0 < finding.evidence["series"]["effective_rate"]["detectable"] < 0.5

@@ -1,0 +1,1 @@
+"""Tool calls of one night: asked plain and streamed, judged, and put beside the raw text."""
