@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export OMP_WAIT_POLICY := PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check engines bench wheel
+.PHONY: help setup demo test nightly check engines bench wheel
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -30,6 +30,9 @@ demo: setup ## one night over honest and faulty replicas on this machine
 
 test: setup ## all tests that need no other engine
 	$(BIN)/python -m pytest -m "not engines"
+
+nightly: setup ## 100,000 inputs of every kind to the tool-call validator, which must raise for none
+	$(BIN)/python -m pytest --hypothesis-profile=nightly tests/unit/toolcall_validator/test_never_raises.py
 
 check: setup ## lint, formatting, types, and who imports whom
 	$(BIN)/ruff check .

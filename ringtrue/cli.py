@@ -33,6 +33,9 @@ COMMANDS: Mapping[str, Command] = {
     "inspect": Command("probes.commands:inspect", "Find out what an endpoint can do, and test its logprobs."),
     "probe": Command("collector.commands:probe", "Examine the endpoints now."),
     "replay": Command("evals.replay.commands:replay", "Run the drift detectors over a recorded series."),
+    "validate": Command(
+        "evals.validate.commands:validate", "Judge recorded exchanges: tool calls and the shape of output."
+    ),
     "nightly": Command("collector.commands:nightly", "Run one scheduled cycle."),
     "verdicts": Command("collector.commands:verdicts", "Show the current verdicts; accept a change."),
     "baseline": Command(

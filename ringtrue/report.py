@@ -90,13 +90,13 @@ def to_junit(verdicts: Sequence[Verdict]) -> str:
     report = Element("testsuites", _counts(verdicts), name="ringtrue")
     for endpoint in dict.fromkeys(verdict.endpoint for verdict in verdicts):
         mine = [verdict for verdict in verdicts if verdict.endpoint == endpoint]
-        suite = SubElement(report, "testsuite", _counts(mine), name=_in_xml(endpoint))
+        suite = SubElement(report, "testsuite", _counts(mine), name=in_xml(endpoint))
         for verdict in mine:
-            names = {"name": verdict.check.value, "classname": _in_xml(f"{endpoint}.{verdict.model}")}
+            names = {"name": verdict.check.value, "classname": in_xml(f"{endpoint}.{verdict.model}")}
             case = SubElement(suite, "testcase", names)
             if (tag := _JUNIT_TAGS[verdict.verdict]) is not None:
-                what = {"type": verdict.verdict.value, "message": _in_xml(verdict.reason)}
-                SubElement(case, tag, what).text = _in_xml(to_markdown([verdict]))
+                what = {"type": verdict.verdict.value, "message": in_xml(verdict.reason)}
+                SubElement(case, tag, what).text = in_xml(to_markdown([verdict]))
     indent(report)
     return tostring(report, encoding="unicode")
 
@@ -165,7 +165,7 @@ def _in_markdown(cell: str) -> str:
     return cell.replace("|", "\\|").replace("\n", " ")
 
 
-def _in_xml(text: str) -> str:
+def in_xml(text: str) -> str:
     """Return the text without what XML 1.0 cannot hold, not even escaped."""
     return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text)
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # A test is never timed: on a busy machine neither a slow example nor slow drawing is a failure.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# What `make nightly` searches with: pytest loads it over the other by --hypothesis-profile.
+settings.register_profile("nightly", settings.get_profile("untimed"), max_examples=100_000, print_blob=True)
 settings.load_profile("untimed")
 
 

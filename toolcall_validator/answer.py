@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 from toolcall_validator.calls import Call, strict_calls, tolerant_calls
 from toolcall_validator.events import CallPart, Event, Finish, NullList, Refusal, Words
@@ -23,11 +24,15 @@ class Answer:
     content: Text
     reasoning: Text
     calls: tuple[Call, ...]
-    strict: tuple[Call, ...]
     parts: tuple[CallPart, ...]
     finishes: tuple[Finish, ...]
     null_lists: tuple[NullList, ...]
     refused: bool
+
+    @property
+    def strict(self) -> tuple[Call, ...]:
+        """The calls by the letter of the contract."""
+        return strict_calls(self.parts)
 
     @property
     def finish_reason(self) -> str | None:
@@ -42,19 +47,20 @@ class Answer:
 
 def assemble(events: Sequence[Event], declared: Set[str], *, streamed: bool) -> Answer:
     """Return the answer of one choice; ``declared`` are the names of the request's tools."""
-    parts = tuple(event for event in events if isinstance(event, CallPart))
-    words = [event for event in events if isinstance(event, Words)]
-    strict = strict_calls(parts)
+    kinds: dict[type, list[Any]] = {kind: [] for kind in (CallPart, Words, Finish, NullList, Refusal)}
+    for event in events:
+        kinds[type(event)].append(event)
+    parts = tuple(kinds[CallPart])
+    words = [(word.field, word.chunk, word.text) for word in kinds[Words]]
     return Answer(
         streamed=streamed,
-        content=joined("content", ((word.chunk, word.text) for word in words if word.field == "content")),
+        content=joined("content", [(chunk, text) for field, chunk, text in words if field == "content"]),
         reasoning=joined(
-            "reasoning", ((word.chunk, word.text) for word in words if word.field == "reasoning")
+            "reasoning", [(chunk, text) for field, chunk, text in words if field == "reasoning"]
         ),
-        calls=tolerant_calls(parts, declared) if streamed else strict,
-        strict=strict,
+        calls=tolerant_calls(parts, declared) if streamed else strict_calls(parts),
         parts=parts,
-        finishes=tuple(event for event in events if isinstance(event, Finish)),
-        null_lists=tuple(event for event in events if isinstance(event, NullList)),
-        refused=any(isinstance(event, Refusal) for event in events),
+        finishes=tuple(kinds[Finish]),
+        null_lists=tuple(kinds[NullList]),
+        refused=bool(kinds[Refusal]),
     )

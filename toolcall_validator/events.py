@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,17 +15,17 @@ class Words:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallPart:
+class CallPart(NamedTuple):
     """A call, or one delta of it.
 
     Values are as they were sent. ``nulls`` and ``empties`` tell which of id
     and name were there as ``null`` or as ``""``. ``as_object`` is true when
-    arguments came as an object where the shape wants JSON text.
+    arguments came as an object where the shape wants JSON text. A stream has
+    hundreds of these: a tuple is made three times as fast as a frozen dataclass.
     """
 
     chunk: int | None
-    index: int | None
+    index: int | None  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a delta
     id: str = ""
     name: str = ""
     arguments: str = ""

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 MOST_WORK = 100_000  # evaluations along one path of a value: some 10 ms
+MOST_COUNTED = 20_000  # steps of counting them, some 0.05 s: what would take more counts as too much
+MOST_DEPTH = 64  # levels of a value that are told apart
 _ALONE = ("not", "if", "then", "else")
 _LISTS = ("allOf", "anyOf", "oneOf")
 _MAPS = ("dependentSchemas",)
@@ -25,10 +27,16 @@ class Cost:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._root = schema
         self._known: dict[tuple[int, int], int] = {}
+        self._size = _objects_in(schema)
 
     def at_depth(self, depth: int) -> int:
         """Return the bound for a value with ``depth`` levels, at most ``MOST_WORK`` + 1."""
-        return self._work(self._root, depth, frozenset())
+        if self._size * (depth + 1) > MOST_COUNTED:
+            return MOST_WORK + 1
+        try:
+            return self._work(self._root, depth, frozenset())
+        except RecursionError:  # a chain of references longer than can be followed here, or there
+            return MOST_WORK + 1
 
     def _work(self, node: object, depth: int, above: frozenset[int]) -> int:
         if not isinstance(node, Mapping) or id(node) in above:
@@ -87,7 +95,19 @@ def _children(node: Mapping[str, Any]) -> Iterator[list[object]]:
             yield list(parts)
 
 
-def depth_of(value: object, limit: int = 64) -> int:
+def _objects_in(schema: object) -> int:
+    left, count = [schema], 0
+    while left:
+        node = left.pop()
+        if isinstance(node, Mapping):
+            count += 1
+            left.extend(node.values())
+        elif isinstance(node, list):
+            left.extend(node)
+    return count
+
+
+def depth_of(value: object, limit: int = MOST_DEPTH) -> int:
     """Return how many levels of objects and lists a value has, ``limit`` at most."""
     level, depth = [value], 0
     while depth < limit:

@@ -46,6 +46,11 @@ def scripts_of(text: str) -> set[str]:
     return {script for sign in set(text) if ord(sign) > 127 and (script := _script(sign))}
 
 
+def at_home(text: str) -> bool:
+    """Tell whether all letters of a text are of scripts that need no explanation."""
+    return text.isascii() or scripts_of(text) <= _FREE
+
+
 def foreign_letters(text: str, known: str) -> tuple[int, int] | None:
     """Return the first run of letters whose script neither occurs in ``known`` nor is named there.
 

@@ -65,10 +65,23 @@ def parse_strict(text: str) -> Parsed:
         value = orjson.loads(text)
     except (orjson.JSONDecodeError, UnicodeEncodeError):
         return _watched(text)
-    # Each key needs its colon: as many colons as distinct keys means that no key came twice.
-    if isinstance(value, dict):
-        return Parsed(value) if text.count(":") == len(value) else _watched(text)
-    return Parsed(value) if ":" not in text else _watched(text)
+    return Parsed(value) if _all_keys_kept(text, value) else _watched(text)
+
+
+def _all_keys_kept(text: str, value: object) -> bool:
+    """Tell whether no key came twice, as far as colons tell; ``False`` where they don't.
+
+    Each key needs its colon, and one that came twice lost it with its first
+    value: as many colons as in the value written again means that none did.
+    """
+    if ":" not in text:
+        return True
+    if "\\u003" in text:  # an escaped colon would be written again as a plain one
+        return False
+    try:
+        return text.count(":") == orjson.dumps(value).count(b":")
+    except TypeError:  # nested deeper than it writes
+        return False
 
 
 def _watched(text: str) -> Parsed:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ringtrue.records import Severity
 from ringtrue.wire import Event as WireEvent
 from ringtrue.wire import SSEDecoder, parse_json
 from toolcall_validator.answer import assemble
 from toolcall_validator.asked import read_request
 from toolcall_validator.case import Case, json_of
-from toolcall_validator.events import CallPart, Reading
+from toolcall_validator.events import Reading
 from toolcall_validator.families.leaks import LEAKS
 from toolcall_validator.fault import Fault, fault, in_order
+from toolcall_validator.judgement import Calls, Judgement, count_calls
 from toolcall_validator.markers import Markers
 from toolcall_validator.rules import args, finish, identity, leak, output, request, schema, stream
 from toolcall_validator.schemas import Schemas
@@ -79,60 +79,80 @@ class Validator:
         choices and all calls are judged, whatever the finish reason.
         ``reference`` is the reference's text for the same prompt.
         """
+        return self.judge(record, reference=reference).faults
+
+    def judge(self, record: object, *, reference: str | None = None) -> Judgement:
+        """Return the faults as `validate` does, with the counts that metrics are made of; never raises.
+
+        An exchange is not answered when the record holds no answer, an error
+        and nothing else, or, for one that is no stream, says itself under
+        ``error`` that the request failed.
+        """
         fields = json_of(record)
         body = json_of(fields.get("request"))
-        streamed = isinstance(fields.get("chunks"), list)
-        if not streamed and "response" not in fields:
-            return ()
-        bodies = fields["chunks"] if streamed else [fields["response"]]
+        chunks = fields.get("chunks")
+        streamed = isinstance(chunks, list)
+        wrong = bool(fields.get("error"))
+        if (not streamed and ("response" not in fields or wrong)) or (wrong and not chunks):
+            return Judgement(answered=False, streamed=streamed)
+        bodies = chunks if isinstance(chunks, list) else [fields["response"]]
         reading, asked = read_answer(bodies, streamed=streamed), read_request(body)
         if reading.failed:
-            return ()
+            return Judgement(answered=False, streamed=streamed)
         found: list[Fault] = []
+        alone = len(reading.choices) == 1
+        calls, cut = Calls(), False
         for events in reading.choices:
             case = Case(
                 asked,
                 assemble(events, asked.tools.keys(), streamed=streamed),
                 self._schemas,
                 self._markers,
-                reading.completion_tokens if len(reading.choices) == 1 else None,
+                reading.completion_tokens if alone else None,
                 reading.usage,
                 reading.by_block,
                 reference,
             )
-            found.extend(one for rule in RULES for one in rule(case))
-        return in_order(dict.fromkeys(found))
+            own = [one for rule in RULES for one in rule(case)]
+            calls += count_calls(case, own)
+            cut = cut or case.answer.finish_reason == "length"
+            found.extend(own)
+        return Judgement(
+            answered=True,
+            streamed=streamed,
+            faults=in_order(dict.fromkeys(found)),
+            calls=calls,
+            due=asked.choice in ("required", "named"),
+            cut=cut,
+            counted=alone and asked.cap is not None and reading.completion_tokens is not None,
+            wants_usage=streamed and asked.wants_usage,
+            structured=asked.structure is not None,
+        )
 
     def validate_pair(self, plain: object, streamed: object) -> tuple[Fault, ...]:
         """Return ``stream.parity`` when the two answers to one prompt differ in class, else nothing.
 
-        The class is the most upstream fail code outside ``stream.*``; without
-        one, whether the answer called. An exchange without an answer has no
-        class, and then there is no finding. One pair can differ by chance at a
-        temperature above 0: `stream_parity` over many pairs is the measure.
+        An exchange without an answer has no class, and then there is no
+        finding. See `pair_faults`.
         """
-        classes = [self._class(plain), self._class(streamed)]
-        if None in classes or classes[0] == classes[1]:
-            return ()
-        return (fault("stream.parity", detail=f"plain {classes[0]}, streamed {classes[1]}"),)
-
-    def _class(self, record: object) -> str | None:
-        fields = json_of(record)
-        streamed = isinstance(fields.get("chunks"), list)
-        if not streamed and "response" not in fields:
-            return None
-        reading = read_answer(fields["chunks"] if streamed else [fields["response"]], streamed=streamed)
-        if reading.failed:
-            return None
-        failed = (found.code for found in self.validate(record) if found.severity is Severity.FAIL)
-        worst = next((code for code in failed if not code.startswith("stream.")), None)
-        called = any(isinstance(event, CallPart) for events in reading.choices for event in events)
-        return worst or ("call" if called else "text")
+        one, other = self.judge(plain), self.judge(streamed)
+        return pair_faults(one.outcome, other.outcome) if one.answered and other.answered else ()
 
     def validate_stream(self, request_body: object, pieces: Iterable[bytes]) -> tuple[Fault, ...]:
         """Return the faults of a streamed answer from its bytes, the same however they were split."""
         chunks, done = chunks_of(pieces)
         return self.validate({"request": request_body, "chunks": chunks, "done": done})
+
+
+def pair_faults(plain: str, streamed: str) -> tuple[Fault, ...]:
+    """Return ``stream.parity`` when the two answers to one prompt differ in class, else nothing.
+
+    The class is `Judgement.outcome`. One pair can differ by chance at a
+    temperature above 0: `stream_parity` over many pairs is the measure.
+    """
+    if plain == streamed:
+        return ()
+    return (fault("stream.parity", detail=f"plain {plain}, streamed {streamed}"),)
 
 
 def chunks_of(pieces: Iterable[bytes]) -> tuple[list[Any], bool]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from toolcall_validator.case import Case
 from toolcall_validator.fault import Fault, fault
+from toolcall_validator.loops import LoopWatch, loop_start
 from toolcall_validator.rules.leak import call_swallowed
 from toolcall_validator.rules.stream import runs_away
-from toolcall_validator.schemas import TooCostlyError
-from toolcall_validator.scripts import foreign_letters
+from toolcall_validator.schemas import TOO_COSTLY, TooCostlyError
+from toolcall_validator.scripts import at_home, foreign_letters
 from toolcall_validator.strict_json import parse_strict
-
-LONGEST_PERIOD = 50  # units, characters or words
-FEWEST_COPIES = 4
-SHORTEST_LOOP = 32  # units
 
 
 def empty(case: Case) -> Iterator[Fault]:
@@ -37,12 +34,16 @@ def runaway_calls(case: Case) -> Iterator[Fault]:
 
 
 def degenerate_loop(case: Case) -> Iterator[Fault]:
-    """A tail that repeats itself; ``!`` for ever is what NaN logits print."""
+    """A tail that repeats itself; ``!`` for ever is what NaN logits print.
+
+    The detail tells how early a reader of the stream could have known.
+    """
     texts = [case.answer.content, case.answer.reasoning, *(judged.call.arguments for judged in case.calls)]
     for text in texts:
         start = loop_start(text.value)
         if start is not None:
-            yield fault("output.degenerate_loop", span=text.span(start, len(text.value)))
+            detail = f"a loop after {start + _characters_to_know(text.value[start:]):,} characters"
+            yield fault("output.degenerate_loop", span=text.span(start, len(text.value)), detail=detail)
             return
 
 
@@ -50,7 +51,7 @@ def unexpected_script(case: Case) -> Iterator[Fault]:
     """Letters of a script that neither prompt, tools nor reference hold."""
     texts = [case.answer.content, *(judged.call.arguments for judged in case.calls)]
     for text in texts:
-        if text.value.isascii() or case.asked.has_pictures:
+        if at_home(text.value) or case.asked.has_pictures:
             continue
         span = foreign_letters(text.value, case.asked.haystack + (case.reference or ""))
         if span is not None:
@@ -75,45 +76,18 @@ def structured_invalid(case: Case) -> Iterator[Fault]:
         if not schema.broken and not schema.accepts(parsed.value):
             yield fault("output.structured_invalid", span=text.whole, dialect=schema.dialect)
     except TooCostlyError:
-        yield fault(
-            "request.broken_schema", dialect=schema.dialect, detail="its references multiply: not scored"
-        )
-
-
-def loop_start(text: str) -> int | None:
-    """Return where the repeating tail of a text begins (in characters), or ``None``.
-
-    The tail repeats with a period of 1 to 50 characters, or words, at least 4
-    times and over at least 32 of them. White space behind it is not looked at,
-    unless there is nothing else.
-    """
-    tail = text.rstrip() or text
-    length = repeating(tail)
-    if length is not None:
-        return len(tail) - length
-    words = tail[-20_000:].split()
-    length = repeating(words)
-    if length is None:
-        return None
-    return max(0, len(tail) - len(" ".join(words[-length:])))
-
-
-def repeating(units: Sequence[str]) -> int | None:
-    """Return the length of the tail that repeats with the shortest period, or ``None``."""
-    count = len(units)
-    for period in range(1, min(LONGEST_PERIOD, count // FEWEST_COPIES) + 1):
-        needed = max(FEWEST_COPIES * period, SHORTEST_LOOP)
-        if needed > count or units[-1] != units[-1 - period]:
-            continue
-        if units[count - needed + period :] != units[count - needed : count - period]:
-            continue
-        length = needed
-        while length < count and units[count - length - 1] == units[count - length - 1 + period]:
-            length += 1
-        return length
-    return None
+        yield fault("request.broken_schema", dialect=schema.dialect, detail=TOO_COSTLY)
 
 
 def _says_something(case: Case) -> bool:
     answer = case.answer
     return bool(case.delivered or answer.content.value.strip() or answer.refused or answer.cut)
+
+
+def _characters_to_know(loop: str) -> int:
+    watch = LoopWatch()
+    for character in loop:
+        watch.feed(character)
+        if watch.seen_at is not None:
+            return watch.seen_at
+    return len(loop)

@@ -7,10 +7,12 @@ from typing import Any
 
 from toolcall_validator.case import Case, Judged
 from toolcall_validator.fault import Fault, fault
-from toolcall_validator.schemas import Schema, TooCostlyError, Violation
+from toolcall_validator.schemas import TOO_COSTLY, Schema, TooCostlyError, Violation
 from toolcall_validator.strict_json import parse_strict
 
 MOST_TEXT = 4 * 1024 * 1024  # characters of arguments; more is a fault in itself
+MOST_TRIED = 8  # values of a call that are tried as another type: each asks the schema again
+_TRIED = ("type", "enum", "const")
 _CODES = {
     "required": "missing_required",
     "dependentRequired": "missing_required",
@@ -39,8 +41,7 @@ def violations(case: Case) -> Iterator[Fault]:
         try:
             found = {} if judged.schema.accepts(judged.arguments) else _found(judged, judged.schema)
         except TooCostlyError:
-            detail = "its references multiply: not scored"
-            yield fault("request.broken_schema", call=position, dialect=dialect, detail=detail)
+            yield fault("request.broken_schema", call=position, dialect=dialect, detail=TOO_COSTLY)
             continue
         if not judged.arguments and "schema.missing_required" in found:
             continue  # args.value_lost has said it
@@ -56,14 +57,18 @@ def violations(case: Case) -> Iterator[Fault]:
 
 def _found(judged: Judged, schema: Schema) -> dict[str, Violation]:
     found: dict[str, Violation] = {}
+    tried = 0
     for violation in schema.violations(judged.arguments):
+        tried += violation.keyword in _TRIED
+        if violation.keyword in _TRIED and tried > MOST_TRIED:
+            continue
         found.setdefault(_code(violation, judged.arguments, schema), violation)
     return found
 
 
 def _code(violation: Violation, arguments: object, schema: Schema) -> str:
     keyword = violation.keyword
-    if keyword in ("type", "enum", "const"):
+    if keyword in _TRIED:
         given = _value_at(arguments, violation.path)
         repaired = _as_other_type(arguments, violation, schema)
         if repaired is not None:

@@ -58,6 +58,8 @@ def call_duplicated(case: Case) -> Iterator[Fault]:
 
 def name_resent(case: Case) -> Iterator[Fault]:
     """The name came again in a continuation: clients that concatenate call a tool that is not there."""
+    if sum(1 for part in case.answer.parts if part.name) < 2:
+        return
     for part, before in _continuations(case):
         if part.name and resent(before, part.name, case.asked.tools.keys()):
             yield fault("stream.name_resent", span=_at(part))
@@ -66,6 +68,8 @@ def name_resent(case: Case) -> Iterator[Fault]:
 
 def null_identity(case: Case) -> Iterator[Fault]:
     """``id`` or ``name`` is null in a continuation: clients that merge fields lose the identity."""
+    if not any(part.nulls for part in case.answer.parts):
+        return
     for part, _ in _continuations(case):
         if part.nulls:
             yield fault("stream.null_identity", span=_at(part))
@@ -74,6 +78,8 @@ def null_identity(case: Case) -> Iterator[Fault]:
 
 def empty_identity(case: Case) -> Iterator[Fault]:
     """``id`` or ``name`` is "" in a continuation."""
+    if not any(part.empties for part in case.answer.parts):
+        return
     for part, _ in _continuations(case):
         if part.empties:
             yield fault("stream.empty_identity", span=_at(part))

@@ -87,7 +87,7 @@ def test_formats_are_annotations_in_every_dialect() -> None:
         assert Schemas().get({"$schema": dialect, "format": "date"}).accepts("no date")
 
 
-@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(?=(a+)+$)(a+)+$", r"^(a|a)*\1$", "(x+x+)+y"])
+@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(?=(a+)+$)(a+)+$", "(x+x+)+y"])
 def test_a_pattern_that_backtracks_for_ever_elsewhere_ends_here(pattern: str) -> None:
     schema = Schemas().get({"properties": {"a": {"pattern": pattern}}})
     assert schema.broken or schema.accepts({"a": "a" * 5_000 + "x" * 5_000 + "!"}) is False

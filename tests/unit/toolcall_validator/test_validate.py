@@ -5,7 +5,7 @@ import pytest
 from ringtrue.records import Party, Severity
 from tests.unit.toolcall_validator.exchanges import OK, call, delta, more, opening, plain, stream, tool
 from toolcall_validator.fault import CODES, Fault, fault, in_order, party_of, severity_of
-from toolcall_validator.rules.output import loop_start, repeating
+from toolcall_validator.loops import loop_start, repeating
 from toolcall_validator.text import joined
 from toolcall_validator.validate import Validator, validate
 

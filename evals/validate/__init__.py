@@ -1,0 +1,1 @@
+"""Recorded exchanges, judged: the command ``validate``."""
