@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from toolcall_validator.case import Case
 from toolcall_validator.fault import Fault, fault
-from toolcall_validator.loops import LoopWatch, loop_start
+from toolcall_validator.loops import LoopWatch, loop_start, repeating
 from toolcall_validator.rules.leak import call_swallowed
 from toolcall_validator.rules.stream import runs_away
 from toolcall_validator.schemas import TOO_COSTLY, TooCostlyError
@@ -36,11 +36,14 @@ def runaway_calls(case: Case) -> Iterator[Fault]:
 def degenerate_loop(case: Case) -> Iterator[Fault]:
     """A tail that repeats itself; ``!`` for ever is what NaN logits print.
 
-    The detail tells how early a reader of the stream could have known.
+    White space behind an answer is none, unless it goes on up to the cap. The
+    detail tells how early a reader of the stream could have known.
     """
     texts = [case.answer.content, case.answer.reasoning, *(judged.call.arguments for judged in case.calls)]
     for text in texts:
         start = loop_start(text.value)
+        if start is None and case.answer.cut:
+            start = _padding_start(text.value)
         if start is not None:
             detail = f"a loop after {start + _characters_to_know(text.value[start:]):,} characters"
             yield fault("output.degenerate_loop", span=text.span(start, len(text.value)), detail=detail)
@@ -82,6 +85,12 @@ def structured_invalid(case: Case) -> Iterator[Fault]:
 def _says_something(case: Case) -> bool:
     answer = case.answer
     return bool(case.delivered or answer.content.value.strip() or answer.refused or answer.cut)
+
+
+def _padding_start(text: str) -> int | None:
+    """Return where the white space begins that a text ends in, if it is a loop by itself."""
+    end = len(text.rstrip())
+    return end if repeating(text[end:]) is not None else None
 
 
 def _characters_to_know(loop: str) -> int:

@@ -254,6 +254,9 @@ OUTPUTS = (
     ),
     Sample("loop", plain(content="Rain" + "!" * 60, finish="length"), ("output.degenerate_loop",)),
     Sample(
+        "loop-of-white-space", plain(content="-1" + "\n" * 90, finish="length"), ("output.degenerate_loop",)
+    ),
+    Sample(
         "loop-of-words",
         plain(content="It is the rain of the sea and it is old. " * 6),
         ("output.degenerate_loop",),

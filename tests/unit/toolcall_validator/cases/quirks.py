@@ -45,6 +45,7 @@ SAMPLES = tuple(
         "stream": stream(opening(), *in_pieces(OK)),
         "stream-in-one-delta": stream(opening(OK)),
         "one-sign-a-delta": stream(opening(), *in_pieces(OK, 1)),
+        "white-space-behind-an-answer": plain(content="Rain." + "\n" * 90),
         "no-arguments": plain(call("{}", "ping")),
         "no-arguments-stream": stream(opening("", "ping"), more("{}")),
         "no-arguments-stream-at-once": stream(opening("{}", "ping")),
