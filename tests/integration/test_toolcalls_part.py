@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
-import shutil
 from contextlib import aclosing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,16 +41,6 @@ from ringtrue.verdict import state_of
 # What a server forces needs no model that can call: the small one writes a byte a token.
 SUITE = [prompt for prompt in load_suite() if prompt.due is not Due.NO_CALL and "turns" not in prompt.id][::4]
 CAP = 700
-
-
-@pytest.fixture(scope="module")
-def roomy_model(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The small model, promising a context that holds tools as one token a byte."""
-    folder = tmp_path_factory.mktemp("roomy") / "model"
-    shutil.copytree(small_model, folder)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 16_384}))
-    return str(folder)
 
 
 class Mute:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from probes.dialects import dialect_named
 from probes.http_endpoint import connect
@@ -33,16 +30,6 @@ from ringtrue.records import EndpointSpec
 SUITE = [prompt for prompt in load_suite() if prompt.due is Due.CALL and "turns" not in prompt.id][::6]
 CAP = 700
 VALIDATE = "from ringtrue.cli import main; main()"
-
-
-@pytest.fixture(scope="module")
-def roomy_model(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The small model, promising a context that holds tools as one token a byte."""
-    folder = tmp_path_factory.mktemp("roomy") / "model"
-    shutil.copytree(small_model, folder)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 16_384}))
-    return str(folder)
 
 
 async def record(path: Path, engine: Engine, model: str, name: str, *faults: str) -> None:
