@@ -116,7 +116,7 @@ def _settings(addresses: Mapping[str, str], folder: Path, seed: int) -> Settings
             "store": {"url": f"sqlite:///{folder / 'night.db'}"},
             "reference": {"model": BASE, "others": [OTHER]},
             "probe": {"buckets": BUCKETS, "seed": seed},
-            "parts": {"prefix_cache": 0, "answers": 0},
+            "parts": {"prefix_cache": 0, "answers": 0, "toolcalls": 0},
             "endpoints": [
                 {
                     "name": name,

@@ -22,6 +22,7 @@ from ringtrue.config import settings_from
 from ringtrue.progress import progress_on
 from ringtrue.records import Cause, Check, State, Verdict
 from ringtrue.store import Store, open_store
+from tests.no_parts import NO_PARTS
 
 MODEL = "smollm2-135m"
 FLEET = {
@@ -30,7 +31,7 @@ FLEET = {
     "int4": Replica(MODEL, f"{MODEL}@int4+bf16"),
     "int4_silent": Replica(MODEL, f"{MODEL}@int4+bf16", max_logprobs=0),
 }
-PARTS = {"sampled": 256, "greedy": 72, "greedy_tokens": 4, "sessions": 0, "prefix_cache": 0, "answers": 0}
+PARTS = NO_PARTS | {"sampled": 256, "greedy": 72, "greedy_tokens": 4, "border": 30}
 
 
 @pytest.fixture(scope="module")
