@@ -14,6 +14,7 @@ from evals.parts.prefix_cache import PrefixCachePart
 from evals.parts.sampled.part import SampledPart
 from evals.parts.sessions.part import SessionsPart
 from evals.parts.toolcalls.part import ToolCallsPart
+from evals.parts.toolcalls.reference_calls import Granted
 from evals.truth import FloorCache
 from probes.toolcall_suite.loading import load_suite, read_suite, together
 from probes.toolcall_suite.prompt import ToolPrompt
@@ -77,6 +78,7 @@ def parts_for(
                 cap=asked.toolcall_tokens,
                 suite=_suite(asked.toolcall_suite),
                 tool_format=settings.reference.tool_format,
+                granted=Granted(asked.toolcall_reference_tokens, dtype),
             )
         )
     return tuple(parts)

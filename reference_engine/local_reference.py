@@ -6,11 +6,13 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import aclosing
 from typing import Any
 
 import numpy as np
 
 from reference_engine.engine import Engine
+from reference_engine.generation import GenerationSpec
 from reference_engine.jitter import plan_batches
 from reference_engine.models.loading import LoadedModel
 from reference_engine.models.names import ModelName, parse_name
@@ -143,6 +145,18 @@ class LocalReference:
         whole = PositionScores.joined([block async for block in scores])
         rows = whole.rows(len(prompt) - 1, len(whole))
         return Forced(rows.logprobs, rows.top_ids.astype(np.int64), rows.top_logprobs)
+
+    async def greedy(self, prompt: Sequence[int], *, max_tokens: int, dtype: str = "fp32") -> tuple[int, ...]:
+        """The tokens that the model in ``dtype`` likes best after ``prompt``, up to the one that ends it.
+
+        Raises:
+            ModelError: there is no such dtype.
+            UsageError, MeasureError: as ``next_token``.
+        """
+        model = await asyncio.wrap_future(self.engine.start_load(self._loaded.name.with_dtype(dtype)))
+        spec = GenerationSpec(max_tokens, stop_ids=model.eos_ids)
+        async with aclosing(self.engine.generate(model, tuple(prompt), spec)) as steps:
+            return tuple([step.token_id async for step in steps])
 
     async def aclose(self) -> None:
         """End the engine if it was opened for this reference alone."""

@@ -94,7 +94,9 @@ class PartSettings(_Section):
     asked only of endpoints without usable logprobs. ``toolcalls`` requests with
     tools, each plain and streamed and answered with at most ``toolcall_tokens``,
     of our own suite and of ``toolcall_suite``, a JSONL file of whole chat
-    requests (relative to the working folder).
+    requests (relative to the working folder). Where these leave the choice the
+    reference answers too, twice, with ``toolcall_reference_tokens``: a few
+    seconds a request on a CPU, once a night for all endpoints.
     """
 
     sampled: CountOrNone = 1200
@@ -107,6 +109,7 @@ class PartSettings(_Section):
     answer_tokens: Count = 256
     toolcalls: CountOrNone = 16
     toolcall_tokens: Count = 256
+    toolcall_reference_tokens: CountOrNone = 64
     toolcall_suite: Path | None = None
 
 

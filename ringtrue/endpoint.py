@@ -118,3 +118,9 @@ class Reference(Protocol):
         One forward pass over both (teacher forcing). ``prompt`` has at least
         one token.
         """
+
+    async def greedy(self, prompt: Sequence[int], *, max_tokens: int, dtype: str) -> tuple[int, ...]:
+        """The tokens that the model, computed in ``dtype``, likes best after ``prompt``, one after the other.
+
+        At most ``max_tokens``; the one that ends the answer is the last.
+        """

@@ -13,6 +13,7 @@ from evals.parts.toolcalls.harness import Harness
 from evals.parts.toolcalls.judging import Judge, answers_of
 from evals.parts.toolcalls.prompts import JudgedPrompt
 from evals.parts.toolcalls.rates import metrics_of, numbers_of, sentence_of
+from evals.parts.toolcalls.reference_calls import NOT_ASKED, Granted, ReferenceCalls
 from evals.parts.toolcalls.tool_format import detect_format
 from evals.parts.toolcalls.tools_in_prompt import (
     Expected,
@@ -40,7 +41,8 @@ class ToolCallsPart:
     ``tool_format`` is the model's raw format, ``None`` to have it told by its
     template. What a raw text can tell is read from the answer's own token IDs
     where the server returns them, else the prompt is asked again as token IDs,
-    and only for requests with faults. The reference answers nothing.
+    and only for requests with faults. Under ``auto`` the reference answers as
+    well, where ``granted`` lets it: whether it calls.
 
     Raises:
         ConfigError: ``count`` is below 1, ``tool_format`` is none that is known,
@@ -60,6 +62,7 @@ class ToolCallsPart:
         cap: int = 256,
         suite: Sequence[ToolPrompt] | None = None,
         tool_format: str | None = None,
+        granted: Granted = NOT_ASKED,
     ) -> None:
         if tool_format is not None and tool_format not in FORMATS:
             raise ConfigError(
@@ -72,6 +75,7 @@ class ToolCallsPart:
         self._count, self._cap = count, cap
         self._prompts = of_the_night(self._suite, count, night)
         self._format = tool_format or detect_format(reference)
+        self._reference_calls = ReferenceCalls(reference, self._format, granted)
         self._expected: Mapping[str, Expected | None] = {
             prompt.id: expected_of(prompt, reference) for prompt in self._prompts
         }
@@ -131,7 +135,7 @@ class ToolCallsPart:
         judge = Judge(Harness(self._reference, Schemas(), self._format))
         judged = [judge.judge(prompt, answers.get(prompt.id, {})) for prompt in prompts]
         judged, why = await self._beside_raw_text(asker, judge, judged)
-        metrics = metrics_of(judged)
+        metrics = metrics_of(judged, await self._reference_calls.of(self._prompts, self._expected))
         for metric, value, n in numbers_of(metrics):
             await asker.number(metric, value, "share", n)
         context = Context(
@@ -149,7 +153,8 @@ class ToolCallsPart:
         return state_night([one for one in judged if one.answers or one.cut], context)
 
     async def aclose(self) -> None:
-        """Nothing is computed in the background."""
+        """Stop what is still being computed."""
+        await self._reference_calls.aclose()
 
     async def _beside_raw_text(
         self, asker: Asker, judge: Judge, judged: Sequence[JudgedPrompt]

@@ -100,6 +100,15 @@ class TinyReference:
         chosen = rows[np.arange(len(continuation)), list(continuation)]
         return Forced(chosen, best, np.take_along_axis(rows, best, axis=1))
 
+    async def greedy(self, prompt: Sequence[int], *, max_tokens: int, dtype: str) -> tuple[int, ...]:
+        noise = 0.0 if dtype == "fp32" else NOISE
+        tokens: list[int] = []
+        while len(tokens) < max_tokens and (not tokens or tokens[-1] != 258):
+            ids = (*prompt, *tokens)
+            rng = np.random.default_rng([zlib.crc32(repr(ids).encode()), 7])
+            tokens.append(int((logits_of(ids) + noise * rng.standard_normal(SIZE)).argmax()))
+        return tuple(tokens)
+
 
 def honest_draw(row: np.ndarray, request: Request, rng: np.random.Generator) -> int:
     """As asked: greedily at temperature 0, else at the temperature and, where there is one, by the seed."""

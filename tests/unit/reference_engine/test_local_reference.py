@@ -151,6 +151,16 @@ async def test_forced_rows_are_those_of_the_next_token_after_each_prefix(referen
         assert forced.top[at, 0] == pytest.approx(row.max(), abs=2e-4)
 
 
+async def test_greedy_tokens_are_the_likeliest_after_each_prefix_until_one_ends_the_answer(reference):
+    prompt = reference.render([{"role": "user", "content": "Say yes."}])
+    tokens = await reference.greedy(prompt, max_tokens=6)
+    for at, token in enumerate(tokens):
+        assert token == (await reference.next_token((*prompt, *tokens[:at]))).argmax()
+    longer = await reference.greedy(prompt, max_tokens=40)
+    assert longer[: len(tokens)] == tokens
+    assert len(longer) == 40 or reference.decode(longer[-1:]) == "<|im_end|>"
+
+
 async def test_references_opened_together_share_one_engine_and_what_is_equal(small_model):
     base = str(small_model)
     first, variant = await asyncio.to_thread(open_references, (base, f"{base}@int4"), device="cpu")
