@@ -1,0 +1,32 @@
+"""Reads a chat template for faults, before any server renders it."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from tokenizer_checks.templates.bounds import Bounds
+from tokenizer_checks.templates.environment import Renderer
+from tokenizer_checks.templates.flaw import Flaw
+from tokenizer_checks.templates.reading import read
+from tokenizer_checks.templates.rules import RULES
+from tokenizer_checks.templates.trial import try_system, try_tools
+
+_BOUNDS = Bounds(steps=20_000, characters=1_000_000)  # two messages and a tool need far less
+
+
+def lint(source: str, name: str = "chat template") -> tuple[Flaw, ...]:
+    """Return what is to be said of a template, by line.
+
+    Most rules read the syntax tree. Whether a system message and tools are
+    written at all is tried on two small chats, within small
+    bounds; a template that refuses both chats is not judged by them.
+
+    Raises:
+        ModelError: the template can't be parsed; the line is named.
+    """
+    reading = read(source, name)
+    renderer = Renderer(_BOUNDS)
+    found = chain(
+        *(rule(reading) for rule in RULES), try_system(reading, renderer), try_tools(reading, renderer)
+    )
+    return tuple(sorted(found, key=lambda flaw: (flaw.line, flaw.rule)))
