@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tokenizer_checks.alignment import shared_head
+
 WINDOW = 16  # IDs kept on each side of a difference, of each list: at most 64 in all
 
 
@@ -65,9 +67,9 @@ def compare(expected: Sequence[int], used: Sequence[int] | None, count: int | No
 def _by_ids(expected: tuple[int, ...], used: tuple[int, ...]) -> Comparison:
     if expected == used:
         return Comparison(Kind.EQUAL, len(expected), len(used), shared=1.0)
-    head = _common(expected, used)
+    head = shared_head(expected, used)
     shorter = min(len(expected), len(used)) - head
-    tail = min(_common(expected[::-1], used[::-1]), shorter)
+    tail = min(shared_head(expected[::-1], used[::-1]), shorter)
     is_cut = len(used) < len(expected) and head + tail == len(used)
     return Comparison(
         kind=Kind.CUT if is_cut else Kind.DIFFERENT,
@@ -79,13 +81,6 @@ def _by_ids(expected: tuple[int, ...], used: tuple[int, ...]) -> Comparison:
         used_window=_window(used, head),
         shared=(Counter(expected) & Counter(used)).total() / max(1, min(len(expected), len(used))),
     )
-
-
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    for index, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return index
-    return min(len(one), len(other))
 
 
 def _window(ids: tuple[int, ...], centre: int) -> tuple[int, ...]:
