@@ -118,7 +118,9 @@ def running(config: Path, url: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def command(config: Path) -> list[str]:
-    program = "from ringtrue.cli import main; main()"
+    # As from a terminal: what runs in the background of a script inherits that SIGINT is ignored.
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = f"{heeding}; from ringtrue.cli import main; main()"
     return [sys.executable, "-c", program, "nightly", "--config", str(config)]
 
 
