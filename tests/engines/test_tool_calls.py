@@ -83,10 +83,16 @@ def test_the_template_drops_the_tools_and_the_prompt_is_as_long_without_them(vll
     assert with_tools.usage.prompt_tokens == without.usage.prompt_tokens
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
-def test_a_required_call_that_never_closes_is_named(vllm: Server, stream: bool) -> None:
-    found = codes(ask(vllm, replace(REQUIRED, stream=stream)))
+def test_a_required_call_that_never_closes_is_named(vllm: Server) -> None:
+    found = codes(ask(vllm, REQUIRED))
     assert {"choice.required_violated", "leak.unclosed"} <= set(found), found
+
+
+def test_its_stream_delivers_what_its_plain_answer_leaks_and_the_pair_is_named(vllm: Server) -> None:
+    plain, streamed = (ask(vllm, replace(REQUIRED, stream=stream)) for stream in (False, True))
+    assert {code.partition(".")[0] for code in codes(streamed)} == {"args"}
+    (fault,) = Validator().validate_pair(to_record(plain), to_record(streamed))
+    assert fault.code == "stream.parity"
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
