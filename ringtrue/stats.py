@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, t
+from scipy.special import ndtr, ndtri, stdtrit  # scipy.stats would take half a second to load
 
 from ringtrue.records import Interval
 
@@ -30,7 +30,7 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Interval | None:
         raise ValueError(f"{successes} successes in {trials} trials")
     if trials == 0:
         return None
-    z = float(norm.ppf(0.5 + level / 2))
+    z = float(ndtri(0.5 + level / 2))
     rate = successes / trials
     centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z / (1 + z * z / trials) * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2))
@@ -156,7 +156,7 @@ def resampled_interval(draws: Values, clusters: int, level: float = 0.98) -> Int
     """
     if clusters < clusters_needed(level) or not bool(np.isfinite(draws).all()):
         return None
-    reach = math.sqrt(clusters / (clusters - 1)) * float(t.ppf((1 + level) / 2, clusters - 1))
-    tail = float(norm.cdf(-reach))
+    reach = math.sqrt(clusters / (clusters - 1)) * float(stdtrit(clusters - 1, (1 + level) / 2))
+    tail = float(ndtr(-reach))
     low, high = np.quantile(draws, [tail, 1 - tail])
     return Interval(float(low), float(high), level)

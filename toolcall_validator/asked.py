@@ -48,9 +48,9 @@ class Asked:
         return frozenset(
             call["id"]
             for message in (messages if isinstance(messages, list) else ())
-            if isinstance(message, Mapping)
+            if isinstance(message, dict)
             for call in _list(message.get("tool_calls"))
-            if isinstance(call, Mapping) and isinstance(call.get("id"), str)
+            if isinstance(call, dict) and isinstance(call.get("id"), str)
         )
 
     @property
@@ -58,10 +58,10 @@ class Asked:
         """Whether the prompt holds parts that are no text: what they show is not known here."""
         messages = self.body.get("messages", self.body.get("input"))
         return any(
-            isinstance(part, Mapping)
+            isinstance(part, dict)
             and part.get("type") not in (None, "text", "input_text", "tool_result", "tool_use")
             for message in _list(messages)
-            if isinstance(message, Mapping)
+            if isinstance(message, dict)
             for part in _list(message.get("content"))
         )
 
@@ -80,31 +80,31 @@ def read_request(body: Mapping[str, Any]) -> Asked:
         allowed=allowed,
         cap=next((cap for cap in caps if type(cap) is int), None),
         structure=_structure(body),
-        wants_usage=isinstance(options, Mapping) and bool(options.get("include_usage")),
+        wants_usage=isinstance(options, dict) and bool(options.get("include_usage")),
         body=body,
     )
 
 
 def _tool(entry: object) -> Tool | None:
-    if not isinstance(entry, Mapping):
+    if not isinstance(entry, dict):
         return None
     inner = entry.get("function", entry)
-    if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
+    if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
         return None
     return Tool(inner["name"], inner.get("parameters", inner.get("input_schema")))
 
 
 def _choice(given: object) -> tuple[str, frozenset[str] | None]:
-    if isinstance(given, Mapping):
+    if isinstance(given, dict):
         kind = given.get("type")
         if kind == "allowed_tools":
             allowed = given.get("allowed_tools", given)
             named = (
                 [_tool(entry) for entry in _list(allowed.get("tools"))]
-                if isinstance(allowed, Mapping)
+                if isinstance(allowed, dict)
                 else []
             )
-            mode = allowed.get("mode") if isinstance(allowed, Mapping) else None
+            mode = allowed.get("mode") if isinstance(allowed, dict) else None
             names = frozenset(tool.name for tool in named if tool is not None)
             return ("required" if mode == "required" else "auto"), names or None
         tool = _tool(given)
@@ -118,15 +118,15 @@ def _choice(given: object) -> tuple[str, frozenset[str] | None]:
 
 def _structure(body: Mapping[str, Any]) -> Any:
     text = body.get("text")
-    wanted = body.get("response_format", text.get("format") if isinstance(text, Mapping) else None)
-    if not isinstance(wanted, Mapping):
+    wanted = body.get("response_format", text.get("format") if isinstance(text, dict) else None)
+    if not isinstance(wanted, dict):
         return None
     if wanted.get("type") == "json_object":
         return True
     if wanted.get("type") != "json_schema":
         return None
     inner = wanted.get("json_schema", wanted)
-    schema = inner.get("schema") if isinstance(inner, Mapping) else None
+    schema = inner.get("schema") if isinstance(inner, dict) else None
     return True if schema is None else schema
 
 
@@ -137,7 +137,7 @@ def strings_of(value: object) -> Iterator[str]:
         item = stack.pop()
         if isinstance(item, str):
             yield item
-        elif isinstance(item, Mapping):
+        elif isinstance(item, dict):
             stack.extend(item.values())
             stack.extend(item.keys())
         elif isinstance(item, list | tuple):

@@ -101,4 +101,4 @@ class Case:
 
 def json_of(value: object) -> Mapping[str, Any]:
     """Return the value when it is an object, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}

@@ -110,15 +110,15 @@ def json_call(text: Text, tools: Mapping[str, Any]) -> tuple[int, int] | None:
 def _entries(value: object) -> Iterator[Mapping[str, Any]]:
     listed = value if isinstance(value, list) else [value]
     for entry in listed:
-        if isinstance(entry, Mapping):
+        if isinstance(entry, dict):
             yield entry
             inner = entry.get("tool_calls")
-            yield from (one for one in (inner if isinstance(inner, list) else ()) if isinstance(one, Mapping))
+            yield from (one for one in (inner if isinstance(inner, list) else ()) if isinstance(one, dict))
 
 
 def _calls(entry: Mapping[str, Any], tools: Mapping[str, Any]) -> bool:
     function = entry.get("function")
-    if isinstance(function, Mapping):
+    if isinstance(function, dict):
         entry = function
     elif isinstance(function, str):
         entry = {**entry, "name": function}
