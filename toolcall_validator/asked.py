@@ -100,9 +100,7 @@ def _choice(given: object) -> tuple[str, frozenset[str] | None]:
         if kind == "allowed_tools":
             allowed = given.get("allowed_tools", given)
             named = (
-                [_tool(entry) for entry in _list(allowed.get("tools"))]
-                if isinstance(allowed, dict)
-                else []
+                [_tool(entry) for entry in _list(allowed.get("tools"))] if isinstance(allowed, dict) else []
             )
             mode = allowed.get("mode") if isinstance(allowed, dict) else None
             names = frozenset(tool.name for tool in named if tool is not None)

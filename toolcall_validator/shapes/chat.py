@@ -88,8 +88,8 @@ def call_part(call: Mapping[str, Any], chunk: int | None, place: int | None) -> 
     return CallPart(
         chunk,
         index if type(index) is int else None,
-        _string(call.get("id")),
-        _string(inner.get("name")),
+        string_of(call.get("id")),
+        string_of(inner.get("name")),
         text,
         nulls=("id" in call and call["id"] is None) or ("name" in inner and inner["name"] is None),
         empties=call.get("id") == "" or inner.get("name") == "",
@@ -105,5 +105,6 @@ def dumped(value: object) -> str:
         return ""
 
 
-def _string(value: object) -> str:
+def string_of(value: object) -> str:
+    """Return the value when it is text, else the empty text."""
     return value if isinstance(value, str) else ""
