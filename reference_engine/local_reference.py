@@ -67,9 +67,43 @@ class LocalReference:
         """Tokenize plain text; special tokens in it stay text, none is added."""
         return self._loaded.codec.encode(text)
 
+    def encode_prompt(self, text: str, *, add_special_tokens: bool = True) -> tuple[int, ...]:
+        """Tokenize a prompt as servers do: special tokens in it count as such."""
+        return self._loaded.codec.encode_prompt(text, add_special_tokens=add_special_tokens)
+
     def decode(self, ids: Sequence[int]) -> str:
         """Turn token IDs into text, special tokens included."""
         return self._loaded.codec.decode(ids)
+
+    @property
+    def template(self) -> str | None:
+        """The source of the chat template, ``None`` if the model has none."""
+        return self._loaded.codec.template
+
+    @property
+    def tool_template(self) -> str | None:
+        """The one for requests with tools, where the model has two; else the same."""
+        return self._loaded.codec.tool_template
+
+    @property
+    def special_tokens(self) -> Mapping[str, str]:
+        """The named special tokens as text."""
+        return self._loaded.codec.special_tokens
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """The IDs of all control and added tokens."""
+        return self._loaded.codec.special_ids
+
+    @property
+    def bos_id(self) -> int | None:
+        """The ID that begins a sequence."""
+        return self._loaded.codec.bos_id
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """The IDs that end a turn or an answer, by the tokenizer and by the model's settings."""
+        return self._loaded.codec.end_ids | self._loaded.eos_ids
 
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes one token stands for; none for an ID that the tokenizer does not use."""

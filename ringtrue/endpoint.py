@@ -63,7 +63,48 @@ class Endpoint(Protocol):
         """Close all connections."""
 
 
-class Reference(Protocol):
+class PromptFormat(Protocol):
+    """How a model's prompts are written: its chat template and its tokenizer."""
+
+    @property
+    def template(self) -> str | None:
+        """The source of the chat template, ``None`` if the model has none."""
+
+    @property
+    def tool_template(self) -> str | None:
+        """The one for requests with tools, where the model has two; else the same."""
+
+    @property
+    def special_tokens(self) -> Mapping[str, str]:
+        """The named special tokens as text: ``bos_token``, ``eos_token``, ..."""
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """The IDs of all control and added tokens, also those that answers show."""
+
+    @property
+    def bos_id(self) -> int | None:
+        """The ID that begins a sequence."""
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """The IDs that end a turn or an answer."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """One more than the greatest ID there can be."""
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Tokenize plain text; special tokens in it stay text, none is added."""
+
+    def encode_prompt(self, text: str, *, add_special_tokens: bool = True) -> tuple[int, ...]:
+        """Tokenize a prompt as servers do: special tokens in it count as such."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Turn token IDs into text, special tokens included."""
+
+
+class Reference(PromptFormat, Protocol):
     """The truth: one model whose weights, template and tokenizer we hold."""
 
     @property
@@ -81,12 +122,6 @@ class Reference(Protocol):
     @property
     def vocabulary_size(self) -> int:
         """The length of a logprob row."""
-
-    def encode(self, text: str) -> tuple[int, ...]:
-        """Tokenize plain text; special tokens in it stay text, none is added."""
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Turn token IDs into text, special tokens included."""
 
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes one token stands for."""

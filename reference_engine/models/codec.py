@@ -6,20 +6,55 @@ import copy
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import TemplateError
-
 from ringtrue.errors import ModelError
+from tokenizer_checks.templates.chat import Chat, Prompt
+from tokenizer_checks.templates.environment import Renderer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _SPACE = "\u2581"  # how SentencePiece writes a space
 
+# Tokenizers name one token that ends; turns often end in another. The texts are those by which
+# llama.cpp knows tokens that end a turn (``llama_vocab::impl::load``), and newer models' beside them.
+_ENDS = frozenset(
+    {
+        "<|eot_id|>",
+        "<|im_end|>",
+        "<|end|>",
+        "<|return|>",
+        "<|call|>",
+        "<end_of_turn>",
+        "<turn|>",
+        "<|endoftext|>",
+        "<|end_of_text|>",
+        "<|eom_id|>",
+        "<|END_OF_TURN_TOKEN|>",
+        "<|end_of_turn|>",
+        "<|end_of_role|>",
+        "<|user_end|>",
+        "<|eot|>",
+        "<EOT>",
+        "_<EOT>",
+        "[EOT]",
+        "[EOS]",
+        "</s>",
+        "<end_of_utterance>",
+        "<\uff5cend\u2581of\u2581sentence\uff5c>",
+    }
+)
+
 
 class TokenCodec:
-    """One tokenizer. Everything it returns is a pure function of its arguments."""
+    """One tokenizer with its chat template: a `ringtrue.endpoint.PromptFormat`.
+
+    Everything it returns is a pure function of its arguments, and of the day
+    where a template writes it and no day is given.
+    """
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
         self._tokenizer = tokenizer
@@ -29,6 +64,7 @@ class TokenCodec:
         kinds = {part["type"] for part in decoder.get("decoders", [decoder]) if part}
         self._bytes_of_char = _byte_level_table() if "ByteLevel" in kinds else None
         self._byte_fallback = "ByteFallback" in kinds
+        self._renderer = Renderer()
 
     @property
     def bos_id(self) -> int | None:
@@ -46,6 +82,38 @@ class TokenCodec:
         """The ID that ends an answer by the tokenizer's word."""
         token_id = self._tokenizer.eos_token_id
         return token_id if isinstance(token_id, int) else None
+
+    @property
+    def template(self) -> str | None:
+        """The source of the chat template, ``None`` if the model has none."""
+        return self._template_named("default")
+
+    @property
+    def tool_template(self) -> str | None:
+        """The one for requests with tools, where the model has two; else the same."""
+        return self._template_named("tool_use")
+
+    @cached_property
+    def special_tokens(self) -> Mapping[str, str]:
+        """The named special tokens as text: ``bos_token``, ``eos_token``, ..."""
+        named: Mapping[str, Any] = self._tokenizer.special_tokens_map  # some hold lists
+        return {name: str(text) for name, text in named.items() if isinstance(text, str)}
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """The IDs of all control and added tokens, also those that answers show."""
+        return self._special | self._added.keys()
+
+    @cached_property
+    def end_ids(self) -> frozenset[int]:
+        """The IDs that end a turn or an answer: the tokenizer's own, and those with the text of one."""
+        ends = {token_id for token_id, text in self._added.items() if text in _ENDS}
+        return frozenset(ends if self.eos_id is None else {*ends, self.eos_id})
+
+    @cached_property
+    def vocabulary_size(self) -> int:
+        """One more than the greatest ID that the tokenizer knows."""
+        return max(self.tokens(), default=-1) + 1
 
     def with_template(self, template: str) -> TokenCodec:
         """Return the same tokenizer with another chat template; this one stays as it is."""
@@ -110,25 +178,29 @@ class TokenCodec:
         tools: Sequence[Mapping[str, Any]] | None = None,
         *,
         generation_prompt: bool = True,
+        now: datetime | None = None,
     ) -> str:
-        """The text of a chat by the model's own template.
+        """The text of a chat by the model's own template; ``now`` is what its clock shows.
 
         Raises:
-            ModelError: the model has no template, or the template refuses the messages.
+            ModelError: the model has no template, the template refuses the
+                messages, or it goes beyond its bounds.
         """
-        if not self._tokenizer.chat_template:
+        chat = Chat(
+            messages=tuple(messages),
+            tools=tuple(tools) if tools else None,
+            generation_prompt=generation_prompt,
+        )
+        return self.render_chat(chat, now)
+
+    def render_chat(self, chat: Chat, now: datetime | None = None) -> str:
+        """The text of a chat with all that its request may ask for; else as ``render_text``."""
+        template = self.tool_template if chat.tools else self.template
+        if not template:
             raise ModelError("the model has no chat template", remedy="Use the completions route")
-        try:
-            text = self._tokenizer.apply_chat_template(
-                [dict(message) for message in messages],
-                tools=[dict(tool) for tool in tools] if tools else None,
-                add_generation_prompt=generation_prompt,
-                tokenize=False,
-            )
-        # Templates index and concatenate what the caller sent: a wrong message may be a TypeError too.
-        except (TemplateError, TypeError, KeyError, ValueError) as error:
-            raise ModelError(f"the chat template refused the messages: {error}") from error
-        return str(text)
+        # As transformers: the wall clock of this machine, in its own time zone.
+        day = datetime.now() if now is None else now  # noqa: DTZ005
+        return self._renderer.render(Prompt(template, chat, day, self.special_tokens))
 
     def render(
         self,
@@ -136,14 +208,21 @@ class TokenCodec:
         tools: Sequence[Mapping[str, Any]] | None = None,
         *,
         generation_prompt: bool = True,
+        now: datetime | None = None,
     ) -> tuple[int, ...]:
         """The token IDs of ``render_text``; the template writes its own special tokens.
 
         Raises:
             ModelError: as ``render_text``.
         """
-        text = self.render_text(messages, tools, generation_prompt=generation_prompt)
+        text = self.render_text(messages, tools, generation_prompt=generation_prompt, now=now)
         return self.encode_prompt(text, add_special_tokens=False)
+
+    def _template_named(self, name: str) -> str | None:
+        template = self._tokenizer.chat_template
+        if isinstance(template, Mapping):  # a model with one template for tools, one for all else
+            template = template.get(name) or template.get("default")
+        return str(template) if template else None
 
 
 def _byte_level_table() -> dict[str, int]:

@@ -1,3 +1,5 @@
+from datetime import UTC, datetime
+
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers
 from transformers import PreTrainedTokenizerFast
@@ -6,6 +8,7 @@ from reference_engine.models.codec import TokenCodec
 from ringtrue.errors import ModelError
 from tests.small_models import byte_level_tokenizer
 
+NEW_YEARS_EVE = datetime(2026, 12, 31, 23, 59, tzinfo=UTC)
 TEXTS = ["hello", "héllo wörld", "中文🎉\u200d", "a\r\n\t  b", "\x00\x7f", "1234567"]
 
 
@@ -66,8 +69,48 @@ def test_a_chat_is_rendered_by_the_template_with_its_generation_prompt(byte_code
 
 
 def test_messages_the_template_cannot_take_are_a_clear_error(byte_codec):
-    with pytest.raises(ModelError, match="refused the messages"):
+    with pytest.raises(ModelError, match="without messages"):
         byte_codec.render([])
+
+
+def test_a_template_that_raises_is_a_clear_error(byte_codec):
+    refusing = byte_codec.with_template("{{ raise_exception('roles must alternate') }}")
+    with pytest.raises(ModelError, match="refused the chat: roles must alternate"):
+        refusing.render([{"role": "user", "content": "hi"}])
+
+
+def test_a_template_without_an_end_is_a_clear_error(byte_codec):
+    endless = byte_codec.with_template("{% for i in range(10**9) %}{{ i }}{% endfor %}")
+    with pytest.raises(ModelError, match="chat template"):
+        endless.render([{"role": "user", "content": "hi"}])
+
+
+def test_the_day_that_a_template_writes_is_the_one_that_was_given(byte_codec):
+    dated = byte_codec.with_template("{{ strftime_now('%d %b %Y') }}")
+    text = dated.render_text([{"role": "user", "content": "hi"}], now=NEW_YEARS_EVE)
+    assert text == "31 Dec 2026"
+
+
+def test_a_request_with_tools_is_rendered_by_the_template_for_tools():
+    tokenizer = byte_level_tokenizer()
+    tokenizer.chat_template = {"default": "plain", "tool_use": "with tools"}
+    codec = TokenCodec(tokenizer)
+    assert codec.render_text([{"role": "user", "content": "hi"}]) == "plain"
+    assert codec.render_text([{"role": "user", "content": "hi"}], [{"type": "function"}]) == "with tools"
+
+
+def test_special_ids_are_those_of_control_tokens_and_the_end_is_one_of_them(byte_codec):
+    assert {byte_codec.bos_id, byte_codec.eos_id} <= byte_codec.special_ids
+    assert byte_codec.end_ids == {byte_codec.eos_id}
+    assert byte_codec.special_tokens["bos_token"] == "<s>"
+    assert max(byte_codec.tokens()) == byte_codec.vocabulary_size - 1
+
+
+def test_a_turn_may_end_with_another_token_than_an_answer():
+    tokenizer = byte_level_tokenizer()
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_end|>"]})
+    codec = TokenCodec(tokenizer)
+    assert codec.end_ids == {codec.eos_id, tokenizer.convert_tokens_to_ids("<|im_end|>")}
 
 
 def test_a_model_without_a_template_says_so(sentencepiece_codec):
