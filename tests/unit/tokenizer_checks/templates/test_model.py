@@ -6,10 +6,9 @@ from ringtrue.errors import ModelError
 from tokenizer_checks.templates.chat import Chat
 from tokenizer_checks.templates.model import ModelPrompts
 
-PLAIN = (
-    "<s>{% for m in messages %}<u>{{ m.content }}</u>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
+TURNS = "{% for m in messages %}<u>{{ m.content }}</u>{% endfor %}"
 DATED = "<s>{{ strftime_now('%Y-%m-%d') }}" + TURNS
-)
+PLAIN = "<s>" + TURNS + "{% if add_generation_prompt %}<a>{% endif %}"
 CHAT = Chat(({"role": "user", "content": "hi"},))
 BEFORE_MIDNIGHT = datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC)
 AFTER_MIDNIGHT = datetime(2027, 1, 1, 0, 0, 1, tzinfo=UTC)
