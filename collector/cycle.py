@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import uuid4
 
 from collector.floors import StoredFloors
@@ -16,7 +17,8 @@ from collector.night import Night, Recorder
 from collector.parts import parts_for
 from collector.series import watch_for
 from collector.spending import budget_for, most_it_can_cost
-from evals.identity import register
+from evals.dated import ANY_DAY, is_dated, on_day
+from evals.identity import Registered, register
 from evals.plan import ExaminePlan
 from evals.questions import Questions
 from evals.truth import Truth
@@ -83,24 +85,16 @@ async def run_cycle(
         StoreError: The store refused; what it had acknowledged before is kept.
     """
     specs = [endpoint.to_spec() for endpoint in settings.endpoints]
-    probe, reference = settings.probe, models.reference
-    plan = ExaminePlan(k=probe.top_k, seed=probe.seed, stream=probe.stream)
-    prompts = prompts_tonight(
-        reference,
-        probe.buckets,
-        seed=probe.seed,
-        turn=clock.now().date().toordinal(),
-        turns=probe.turns,
-        languages=probe.languages,
-    )
-    floors = StoredFloors(store)
-    floor_dtype = settings.reference.floor_dtype
-    truth = Truth(reference, prompts, floor_dtype=floor_dtype, k=plan.k, seed=plan.seed, cache=floors)
-    # A part that judges one night alone shares the budget of false alarms with every series.
-    alarm = watch_for(settings, endpoints=len(specs), basis="").rule.threshold
-    parts = parts_for(settings, reference, floors, alarm=alarm, at=clock.now())
+    started = clock.now()
+    reference = on_day(models.reference, started)
     registered = await asyncio.to_thread(register, reference, models.others)
-    questions = Questions(truth, plan, parts, registered)
+    questions = _questions(settings, reference, registered, StoredFloors(store), at=started)
+    truth, parts = questions.truth, questions.parts
+    basis = questions.basis
+    if is_dated(reference):
+        # The date in tonight's prompts is no difference from the nights before.
+        undated = on_day(reference, ANY_DAY)
+        basis = _questions(settings, undated, registered, StoredFloors(store), at=started).basis
     budget = budget_for(settings.budget, specs, questions)
     run = f"{clock.now():%Y%m%dT%H%M%SZ}-{uuid4().hex[:6]}"
     holder = f"{socket.gethostname()} pid {os.getpid()} (run {run})"
@@ -118,6 +112,32 @@ async def run_cycle(
         progress.say(render_cost(most_it_can_cost(specs, questions)))
         previous = await asyncio.to_thread(store.previous_verdicts)
         names = {spec.name for spec in specs} | {endpoint for endpoint, _ in previous}
-        watch = watch_for(settings, endpoints=len(names), basis=questions.basis)
+        watch = watch_for(settings, endpoints=len(names), basis=basis)
         night = Night(run, clock.now(), store, questions, previous, watch, clock, progress, recorder)
         return CycleResult(run, await night.watch_over(endpoints, lease))
+
+
+def _questions(
+    settings: Settings,
+    reference: Reference,
+    registered: Registered,
+    floors: StoredFloors,
+    *,
+    at: datetime,
+) -> Questions:
+    """Return what is asked of every endpoint in the night that begins ``at``; nothing is computed yet."""
+    probe, floor_dtype = settings.probe, settings.reference.floor_dtype
+    plan = ExaminePlan(k=probe.top_k, seed=probe.seed, stream=probe.stream)
+    prompts = prompts_tonight(
+        reference,
+        probe.buckets,
+        seed=probe.seed,
+        turn=at.date().toordinal(),
+        turns=probe.turns,
+        languages=probe.languages,
+    )
+    truth = Truth(reference, prompts, floor_dtype=floor_dtype, k=plan.k, seed=plan.seed, cache=floors, now=at)
+    # A part that judges one night alone shares the budget of false alarms with every series.
+    alarm = watch_for(settings, endpoints=len(settings.endpoints), basis="").rule.threshold
+    parts = parts_for(settings, reference, floors, alarm=alarm, at=at)
+    return Questions(truth, plan, parts, registered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from logprob_drift.alignment import Aligned, Defect, align
@@ -38,15 +39,23 @@ class Answered:
     @property
     def comparable(self) -> bool:
         """Whether they can be compared on the expected token IDs."""
-        return self.usable and self.comparison.same is True
+        return self.usable and self.comparison.on_expected_ids
 
 
 def read(
-    prompt: CurvePrompt, exchange: Exchange, expected: tuple[int, ...], vocabulary: Vocabulary, *, asked: int
+    prompt: CurvePrompt,
+    exchange: Exchange,
+    expected: tuple[int, ...],
+    vocabulary: Vocabulary,
+    *,
+    asked: int,
+    nearby: Collection[tuple[int, ...]] = (),
 ) -> Answered:
-    """Read one exchange; ``asked`` is the k that was requested."""
+    """Read one exchange; ``asked`` is the k that was requested, ``nearby`` as in `compare`."""
     usage = exchange.usage
-    comparison = compare(expected, exchange.prompt_token_ids, usage.prompt_tokens if usage else None)
+    comparison = compare(
+        expected, exchange.prompt_token_ids, usage.prompt_tokens if usage else None, nearby=nearby
+    )
     positions = exchange.top_logprobs
     aligned = align(positions[0], vocabulary, asked=asked) if positions else None
     return Answered(prompt, exchange, comparison, aligned)

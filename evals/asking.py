@@ -147,7 +147,15 @@ class Asking:
     ) -> asyncio.Task[None]:
         """Keep an exchange as the answer to its prompt, and start its comparison."""
         await self._keep(asked, prompt, exchange)
-        answer = read(prompt, exchange, self._truth.expected[prompt.id], self._truth.vocabulary, asked=k or 0)
+        truth = self._truth
+        answer = read(
+            prompt,
+            exchange,
+            truth.expected[prompt.id],
+            truth.vocabulary,
+            asked=k or 0,
+            nearby=truth.nearby.get(prompt.id, ()),
+        )
         asked.answers.append(answer)
         self._on_progress(1)
         return asyncio.create_task(self._compare(asked, answer))

@@ -18,6 +18,7 @@ from logprob_drift.night import FEW_NEED, POOL_NEEDS, beyond_tolerance
 from ringtrue.endpoint import LogprobRow
 from ringtrue.records import Observation
 from tokenizer_checks.agreement import Agreement, Asked, agree
+from tokenizer_checks.comparison import Kind
 from tokenizer_checks.findings import Harm
 
 Emit = Callable[[Sequence[Observation]], Awaitable[None]]
@@ -59,18 +60,20 @@ async def compare_answers(
     agreement = agree([Asked(answer.prompt.bucket, answer.comparison) for answer in answered])
     same = [answer for answer in answered if answer.comparable]
     other = [answer for answer in answered if answer.usable and answer.comparison.same is False]
+    # Right, but for a date that is another one where the server stands: only its own IDs can be used.
+    other_day = [answer for answer in answered if answer.usable and answer.comparison.kind is Kind.OTHER_DAY]
     measured = await _beside_floor(same, compared, truth)
     harms = await _on_expected_ids(other, truth)
     own: tuple[Measured, ...] = ()
     if len(same) < POOL_NEEDS:
-        own = await _on_own_ids(other, truth)
+        own = await _on_own_ids(other_day or other, truth)
     own_ids = len(own) > len(measured)
     defects = [answer.aligned for answer in answered if isinstance(answer.aligned, Defect)]
     return Comparisons(
         agreement=agreement,
         measured=own if own_ids else measured,
         own_ids=own_ids,
-        withheld=len(other) - (len(own) if own_ids else 0),
+        withheld=len(other) + len(other_day) - (len(own) if own_ids else 0),
         harm=_harm(harms, rng),
         greedy_departs=_departs(harms),
         defects=Counter(defects),

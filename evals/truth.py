@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
+from evals.dated import nearby
 from logprob_drift.alignment import Aligned
 from logprob_drift.floor import as_served
 from logprob_drift.vocabulary import Vocabulary
@@ -37,7 +39,9 @@ class Truth:
 
     Everything is computed when first asked for and only once, whoever asks
     and however many ask at the same time. ``turning`` holds the lengths
-    (tokens) whose prompts are others each night.
+    (tokens) whose prompts are others each night. ``nearby`` holds, by prompt,
+    the IDs that are right the day before ``now`` and the day after, where the
+    model's template writes the day.
     """
 
     def __init__(
@@ -49,12 +53,15 @@ class Truth:
         k: int,
         seed: int,
         cache: FloorCache | None = None,
+        now: datetime | None = None,
     ) -> None:
         tonight = prompts if isinstance(prompts, Tonight) else Tonight(tuple(prompts))
         self.reference = reference
         self.prompts = tonight.prompts
         self.turning = frozenset(prompt.bucket for prompt in tonight.turning)
         self.expected = {prompt.id: reference.render(prompt.messages) for prompt in self.prompts}
+        chats = {prompt.id: prompt.messages for prompt in self.prompts}
+        self.nearby = {} if now is None else nearby(reference, chats, now)
         self._turns = tonight.turns
         self._steady = [prompt.id for prompt in tonight.steady]
         self._alone = [prompt.id for prompt in tonight.turning]

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,15 @@ class LocalReference:
     requests for the same IDs share one computation. Rows are read-only.
     """
 
-    def __init__(self, engine: Engine, model: LoadedModel, *, owns_engine: bool = False) -> None:
-        """Wrap ``model``, which ``engine`` loaded.
+    def __init__(
+        self,
+        engine: Engine,
+        model: LoadedModel,
+        *,
+        owns_engine: bool = False,
+        now: datetime | None = None,
+    ) -> None:
+        """Wrap ``model``, which ``engine`` loaded; ``now`` is what its template's clock shows.
 
         Raises:
             ModelError: the model computes in less than float32.
@@ -40,6 +48,7 @@ class LocalReference:
         self.engine = engine
         self._loaded = model
         self._owns_engine = owns_engine
+        self._now = now
         self._rows: OrderedDict[tuple[int, ...], Future[LogprobRow]] = OrderedDict()
         self._most_rows = max(1, _REMEMBERED_BYTES // (4 * model.vocabulary_size))
 
@@ -119,7 +128,11 @@ class LocalReference:
         Raises:
             ModelError: the model has no template, or the template refuses the messages.
         """
-        return self._loaded.codec.render(messages, tools)
+        return self._loaded.codec.render(messages, tools, now=self._now)
+
+    def on_day(self, now: datetime) -> LocalReference:
+        """Return the same model, whose template finds ``now`` on the clock; closing it closes nothing."""
+        return LocalReference(self.engine, self._loaded, now=now)
 
     async def next_token(self, ids: Sequence[int]) -> LogprobRow:
         """Exact float32 logprobs [vocabulary] of the token after ``ids``, in nats.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 import numpy as np
@@ -132,6 +133,9 @@ class Reference(PromptFormat, Protocol):
         tools: Sequence[Mapping[str, Any]] | None = None,
     ) -> tuple[int, ...]:
         """The token IDs of a chat with the generation prompt, by the model's own template."""
+
+    def on_day(self, now: datetime) -> Reference:
+        """The same model, whose template finds ``now`` on the clock; only ``render`` differs."""
 
     async def next_token(self, ids: Sequence[int]) -> LogprobRow:
         """Exact float32 logprobs of the token after ``ids``."""

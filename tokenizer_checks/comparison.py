@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tokenizer_checks.alignment import shared_head
@@ -16,6 +16,7 @@ class Kind(StrEnum):
     """How much could be seen, and what it showed."""
 
     EQUAL = "equal"
+    OTHER_DAY = "other_day"  # as the model's template gives them on the day before or after
     CUT = "cut"  # the expected IDs less one contiguous run
     DIFFERENT = "different"
     SAME_COUNT = "same_count"  # only a count was shown, and it fits
@@ -45,22 +46,38 @@ class Comparison:
 
     @property
     def same(self) -> bool | None:
-        """Whether logprobs may be compared on the expected IDs; ``None`` when nothing was shown."""
+        """Whether the prompt is the model's own; ``None`` when nothing was shown."""
         if self.kind is Kind.UNSEEN:
             return None
+        return self.kind in (Kind.EQUAL, Kind.OTHER_DAY, Kind.SAME_COUNT)
+
+    @property
+    def on_expected_ids(self) -> bool:
+        """Whether logprobs may be compared on the expected IDs."""
         return self.kind in (Kind.EQUAL, Kind.SAME_COUNT)
 
 
-def compare(expected: Sequence[int], used: Sequence[int] | None, count: int | None) -> Comparison:
+def compare(
+    expected: Sequence[int],
+    used: Sequence[int] | None,
+    count: int | None,
+    *,
+    nearby: Collection[tuple[int, ...]] = (),
+) -> Comparison:
     """Compare by IDs when the server showed them (``used``), else by its ``count`` of prompt tokens.
 
-    Equal counts are consistent with equal IDs and no proof of them.
+    Equal counts are consistent with equal IDs and no proof of them. ``nearby``
+    are the IDs that are right a day earlier and a day later.
     """
     if used is not None:
-        return _by_ids(tuple(expected), tuple(used))
+        by_ids = _by_ids(tuple(expected), tuple(used))
+        own = by_ids.kind is not Kind.EQUAL and tuple(used) in nearby
+        return replace(by_ids, kind=Kind.OTHER_DAY, cut=None) if own else by_ids
     if count is None:
         return Comparison(Kind.UNSEEN, len(expected), None)
     kind = Kind.SAME_COUNT if count == len(expected) else Kind.OTHER_COUNT
+    if kind is Kind.OTHER_COUNT and any(count == len(ids) for ids in nearby):
+        kind = Kind.OTHER_DAY
     return Comparison(kind, len(expected), count)
 
 

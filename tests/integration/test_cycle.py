@@ -26,11 +26,12 @@ from ringtrue.progress import progress_on
 from ringtrue.records import Check, EndpointSpec, State
 from ringtrue.store import RunStatus, Store, open_store
 from tests.no_parts import NO_PARTS
+from tests.plain_format import PlainFormat
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-class Bytes:
+class Bytes(PlainFormat):
     """A reference whose tokens are bytes; an endpoint that never answers is never compared with it."""
 
     model = "bytes"

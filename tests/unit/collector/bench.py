@@ -20,11 +20,12 @@ from ringtrue.database import open_database
 from ringtrue.records import Cause, Check, EndpointSpec, Finding, Observation, Party, Severity
 from ringtrue.store import RunStatus, Store
 from tests.no_parts import NO_PARTS
+from tests.plain_format import PlainFormat
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-class Letters:
+class Letters(PlainFormat):
     """A reference whose tokens are letters: as much as cutting prompts and counting their cost need."""
 
     model = "letters"

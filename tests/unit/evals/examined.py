@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from evals.examine import Examination, examine
 from evals.identity import Registered
@@ -37,11 +38,19 @@ class Night:
     recorded: list[Exchange] = field(default_factory=list)
     progress: list[int] = field(default_factory=list)
     examination: Examination | None = None
+    now: datetime | None = None
 
     async def run(
         self, endpoint: TinyEndpoint, counts: dict[int, int] = COUNTS, plan: ExaminePlan = PLAN
     ) -> dict[Check, Finding]:
-        truth = Truth(self.reference, curve_prompts(counts), floor_dtype="bf16", k=plan.k, seed=plan.seed)
+        truth = Truth(
+            self.reference,
+            curve_prompts(counts),
+            floor_dtype="bf16",
+            k=plan.k,
+            seed=plan.seed,
+            now=self.now,
+        )
         self.examination = await examine(
             endpoint,
             Questions(truth, plan, registered=self.registered),

@@ -26,6 +26,7 @@ from ringtrue.records import (
     TokenLogprob,
     Usage,
 )
+from tests.plain_format import PlainFormat
 
 SIZE = 300
 NOISE = 0.03  # of logits, in an honest server's arithmetic
@@ -49,7 +50,7 @@ def log_softmax(logits: np.ndarray) -> LogprobRow:
 
 
 @dataclass
-class TinyReference:
+class TinyReference(PlainFormat):
     """One token a byte; an honest server's noise is normal on the logits."""
 
     self_noise: float = 0.0
@@ -58,6 +59,10 @@ class TinyReference:
     fingerprint: str = "f" * 64
     context_length: int = 4096
     vocabulary_size: int = SIZE
+
+    special_ids = frozenset(range(256, SIZE))
+    bos_id = 256
+    end_ids = frozenset({257, 258})
 
     def encode(self, text: str) -> tuple[int, ...]:
         return tuple(text.encode())
