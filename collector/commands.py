@@ -31,7 +31,7 @@ def probe(
     endpoint: NamesOption = None,
     url: Annotated[str | None, typer.Option(help="Examine this base URL, without a file.")] = None,
     model: Annotated[str | None, typer.Option(help="The model's name at --url.")] = None,
-    dialect: Annotated[str, typer.Option(help="What --url speaks: openai or vllm.")] = "openai",
+    dialect: Annotated[str, typer.Option(help="What --url speaks: openai, vllm, sglang, ...")] = "openai",
     api_key: Annotated[str | None, typer.Option(help="The key for --url, as env:NAME.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Choose other prompts.")] = None,
     record: Annotated[Path | None, typer.Option(help="Append every exchange to this file.")] = None,

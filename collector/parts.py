@@ -11,6 +11,7 @@ from evals.parts.border.truth import BorderPlan
 from evals.parts.greedy.part import GreedyPart
 from evals.parts.part import Part
 from evals.parts.prefix_cache import PrefixCachePart
+from evals.parts.prompts.part import PromptsPart
 from evals.parts.sampled.part import SampledPart
 from evals.parts.sessions.part import SessionsPart
 from evals.parts.toolcalls.part import ToolCallsPart
@@ -39,6 +40,8 @@ def parts_for(
     k = settings.probe.top_k
     night = at.date().toordinal()
     parts: list[Part] = []
+    if asked.prompts:
+        parts.append(PromptsPart(reference, count=asked.prompts, at=at))
     if asked.sampled:
         parts.append(
             SampledPart(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from collector.prompt_states import judge_prompt_states
 from collector.streams.blame import Tonight, tonight_of
 from collector.streams.detectors import raised, taken_back, tell_all
 from collector.streams.statement import by_its_past, standing, with_its_past
@@ -97,7 +98,9 @@ def judge_series(
     tonight = replace(tonight, some_sessions=tonight.some_sessions or mixed)
     for of_check, open_alarms, _ in alarmed:
         of_check.state(stated, endpoint, open_alarms, tonight)
-    return Judged(tuple(stated), tuple(alarm for *_, new in alarmed for alarm in new))
+    of_prompts, changed = judge_prompt_states(store, endpoint, findings, run=run, at=at)
+    new = [alarm for *_, of_check in alarmed for alarm in of_check]
+    return Judged((*stated, *of_prompts), (*new, *changed))
 
 
 def _streams(

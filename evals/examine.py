@@ -21,6 +21,7 @@ from evals.judging import OF_THE_CURVE, curve_findings, unmeasured_everywhere
 from evals.parts.asker import Asker
 from evals.parts.asking_parts import ask_parts, known_from
 from evals.parts.part import Part
+from evals.parts.prompts.part import with_layers
 from evals.preflight import promised_length
 from evals.questions import Questions
 from logprob_drift.context_curve import NOTHING_EARLIER, Curve, Row, trace
@@ -102,4 +103,5 @@ async def examine(
     # What the curve could not tell for want of logprobs, a part may have told by tokens.
     told = {finding.check for finding in of_parts if finding.measured}
     of_curve = tuple(finding for finding in of_curve if finding.measured or finding.check not in told)
+    of_curve = with_layers(of_curve, of_parts)
     return Examination(spec.name, spec.model, (wire, *of_curve, *of_parts), curve)

@@ -18,7 +18,8 @@ class Alarm:
     of the nights before the change, on the metric's own scale; where nights are
     evidence against a stated null, what that null says of them: for border
     violations rate and correlation, for bad sessions the rate and 0, for a log
-    e-value 0 and 0.
+    e-value 0 and 0. States of prompts have no spread: their evidence is how
+    many changed, and one is enough.
 
     It stands while ``closed`` is ``None``. An accepted one names who (``by``)
     and ``why``, and the nights from ``since`` on are the new baseline. One that

@@ -87,7 +87,8 @@ class ProbeSettings(_Section):
 class PartSettings(_Section):
     """What is asked beside the context curve, at most, a night and endpoint; 0 leaves a part out.
 
-    ``sampled`` one-token answers at temperature 1; ``sessions`` new sessions of
+    ``prompts`` chats whose token IDs are held against the model's own and those
+    of earlier nights; ``sampled`` one-token answers at temperature 1; ``sessions`` new sessions of
     two short prompts; ``prefix_cache`` prompts asked cold and warm; ``answers``
     questions answered with at most ``answer_tokens``. ``greedy`` prompts
     continued by ``greedy_tokens``, and ``border`` prompts close to a tie, are
@@ -99,6 +100,7 @@ class PartSettings(_Section):
     seconds a request on a CPU, once a night for all endpoints.
     """
 
+    prompts: CountOrNone = 18
     sampled: CountOrNone = 1200
     sessions: CountOrNone = 125
     prefix_cache: CountOrNone = 4
@@ -146,7 +148,17 @@ class EndpointSettings(_Section):
     name: Name
     base_url: BaseUrl
     model: Name
-    dialect: Literal["openai", "vllm"] = "openai"
+    dialect: Literal[
+        "openai",
+        "vllm",
+        "sglang",
+        "llama_cpp",
+        "llama_cpp_python",
+        "tgi",
+        "fireworks",
+        "together",
+        "ollama",
+    ] = "openai"
     role: Role = Role.PROVIDER
     context_length: Count | None = None
     region: str | None = None

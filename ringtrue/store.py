@@ -14,6 +14,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from ringtrue.alarm import Alarm
 from ringtrue.database import Database, open_database
 from ringtrue.errors import LeaseHeldError
+from ringtrue.labelled_numbers import LabelledNumbers, read_labelled
 from ringtrue.nightly_numbers import NightNumbers, Reading, read_nights
 from ringtrue.records import Check, Finding, Observation, Verdict
 from ringtrue.rows import from_row, to_row
@@ -158,6 +159,13 @@ class Store:
         """Return the last nights of an endpoint, as `ringtrue.nightly_numbers.read_nights`."""
         with self._database.read() as connection:
             return read_nights(connection, endpoint, basis, reading, run=run, counts=counts, nights=limit)
+
+    def labelled(
+        self, endpoint: str, metrics: Sequence[str], *, run: str, limit: int
+    ) -> tuple[LabelledNumbers, ...]:
+        """Return what the last runs kept of single questions, as `labelled_numbers.read_labelled`."""
+        with self._database.read() as connection:
+            return read_labelled(connection, endpoint, metrics, run=run, limit=limit)
 
     def alarms(self, endpoint: str, check: Check | None = None) -> tuple[Alarm, ...]:
         """Return all alarms of an endpoint (and check), those that were closed too, the oldest first."""

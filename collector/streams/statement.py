@@ -117,12 +117,14 @@ def _words(
     return (
         f"{said} (e-value {speaker.evidence:.2g}, alarm at {speaker.threshold:,.0f})"
         f"{_also(speaker, others, rows)}. Ask what was changed there; if it is wanted: "
-        f"ringtrue verdicts accept {speaker.endpoint!r}{_option(speaker.check)} --by NAME --why TEXT"
+        f"{accept_command(speaker)}"
     )
 
 
-def _option(check: Check) -> str:
-    return "" if check is Check.LOGPROBS else f" --check {check}"
+def accept_command(alarm: Alarm) -> str:
+    """Return the command by which a person accepts a change."""
+    option = "" if alarm.check is Check.LOGPROBS else f" --check {alarm.check}"
+    return f"ringtrue verdicts accept {alarm.endpoint!r}{option} --by NAME --why TEXT"
 
 
 def _also(speaker: Alarm, others: Sequence[Alarm], rows: dict[str, Watched]) -> str:

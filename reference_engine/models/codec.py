@@ -60,7 +60,8 @@ class TokenCodec:
         self._tokenizer = tokenizer
         self._added = {token_id: text for text, token_id in tokenizer.get_added_vocab().items()}
         self._special = frozenset(tokenizer.all_special_ids)
-        decoder = json.loads(tokenizer.backend_tokenizer.to_str())["decoder"] or {}
+        part = tokenizer.backend_tokenizer.decoder
+        decoder = {} if part is None else json.loads(part.__getstate__())  # the whole takes a second to write
         kinds = {part["type"] for part in decoder.get("decoders", [decoder]) if part}
         self._bytes_of_char = _byte_level_table() if "ByteLevel" in kinds else None
         self._byte_fallback = "ByteFallback" in kinds
@@ -119,6 +120,20 @@ class TokenCodec:
         """Return the same tokenizer with another chat template; this one stays as it is."""
         tokenizer = copy.copy(self._tokenizer)
         tokenizer.chat_template = template
+        return TokenCodec(tokenizer)
+
+    def with_markers(self, markers: Sequence[str], named: Mapping[str, str]) -> TokenCodec:
+        """Return the same tokenizer with more control tokens, and with these as its named special tokens.
+
+        A marker that the vocabulary has keeps its ID; the others get the next
+        free ones. This one stays as it is.
+        """
+        from tokenizers import AddedToken  # noqa: PLC0415 - whoever opened the tokenizer has loaded it
+
+        tokenizer = copy.deepcopy(self._tokenizer)
+        tokenizer.add_tokens([AddedToken(text, special=True, normalized=False) for text in markers])
+        for name in (set(named) | set(self.special_tokens)) & {"bos_token", "eos_token"}:
+            setattr(tokenizer, name, named.get(name))
         return TokenCodec(tokenizer)
 
     def tokens(self) -> dict[int, str]:

@@ -1,6 +1,6 @@
 """One reading of a GGUF file for one load.
 
-transformers parses the file anew for configuration, tokenizer and weights, and
+transformers parses the file anew for configuration and weights, and
 builds the map of tensor names anew for each of some hundred modules: most of
 the seconds that a load takes. Neither can be passed in, so while a model loads
 both are remembered.
@@ -9,7 +9,7 @@ both are remembered.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,8 +17,8 @@ import gguf
 
 
 @contextmanager
-def read_once() -> Iterator[Callable[[str], Any]]:
-    """Make ``gguf`` parse each file and each name map once while open; yield the reader of a path.
+def read_once() -> Iterator[None]:
+    """Make ``gguf`` parse each file and each name map once while open.
 
     For one thread at a time: the engine thread loads all models.
     """
@@ -35,6 +35,6 @@ def read_once() -> Iterator[Callable[[str], Any]]:
     library.GGUFReader = reader
     library.get_tensor_name_map = functools.cache(name_map)
     try:
-        yield reader
+        yield
     finally:
         library.GGUFReader, library.get_tensor_name_map = parse, name_map

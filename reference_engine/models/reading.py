@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from reference_engine.models.checkpoints import (
     QUANTIZATION_KEYS,
@@ -15,9 +15,9 @@ from reference_engine.models.checkpoints import (
     round_module_inputs,
 )
 from reference_engine.models.gguf_once import read_once
-from reference_engine.models.pre_tokenizers import apply_pre_tokenizer, named_pre_tokenizer
 from reference_engine.models.shards import shard_files
 from reference_engine.models.sources import Source
+from reference_engine.tokenizers.opening import read_tokenizer
 from ringtrue.errors import ModelError
 
 if TYPE_CHECKING:
@@ -36,20 +36,17 @@ def read_model(source: Source, base: str) -> tuple[PreTrainedModel, Any]:
             what the libraries raise for anything else that is wrong.
     """
     if source.gguf_file is not None:
-        with read_once() as reader:
+        with read_once():
             options: dict[str, Any] = {"gguf_file": source.gguf_file, "local_files_only": True}
             network = _whole(AutoModelForCausalLM, base, source.folder, **options)
-            tokenizer = AutoTokenizer.from_pretrained(source.folder, **options)
-            name = named_pre_tokenizer(reader(str(source.folder / source.gguf_file)))
-        apply_pre_tokenizer(tokenizer.backend_tokenizer, name)
-        return network, tokenizer
+        return network, read_tokenizer(source.folder / source.gguf_file)
     files = shard_files(source.folder)
     quantized = quantization_config(source.folder)
     if quantized is None:
         network = _whole(AutoModelForCausalLM, base, source.folder, local_files_only=True)
     else:
         network = _from_quantized(source, files, quantized, base)
-    return network, AutoTokenizer.from_pretrained(source.folder, local_files_only=True)
+    return network, read_tokenizer(source.folder)
 
 
 def _from_quantized(

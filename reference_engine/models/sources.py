@@ -21,6 +21,7 @@ _OTHER_FILES = (
     "tokenizer_config.json",
     "chat_template.jinja",
 )
+_WORDS = ["*.json", "*.model", "*.jinja", "*.txt", "*.tiktoken"]
 _DOWNLOAD = [_WEIGHTS, "*.json", "*.model", "*.jinja", "*.txt"]
 
 
@@ -78,12 +79,40 @@ def find_source(base: str) -> Source:
         return Source(path.parent, path.name)
     if path.is_dir():
         return _folder_source(path)
+    _require_id(base, path)
+    return _cached_source(base) or _downloaded_source(base)
+
+
+def find_tokenizer(base: str) -> Path:
+    """Return where the tokenizer of the model that ``base`` names is: a file or a folder.
+
+    Unlike `find_source` it asks for no weights, and of a Hugging Face id it
+    fetches none.
+
+    Raises:
+        ModelError: nothing is found under that name.
+    """
+    if base == EMBEDDED_NAME:
+        return embedded_file()
+    path = Path(base).expanduser()
+    if path.exists():
+        return path
+    _require_id(base, path)
+    try:
+        folder = Path(snapshot_download(base, allow_patterns=_WORDS, local_files_only=True))
+    except LocalEntryNotFoundError:
+        return _fetched(base, _WORDS)
+    except HFValidationError as error:
+        raise ModelError(str(error), where=repr(base)) from error
+    return folder if any(folder.glob("tokenizer*")) else _fetched(base, _WORDS)
+
+
+def _require_id(base: str, path: Path) -> None:
     if path.suffix == ".gguf" or base.startswith((".", "/", "~")) or base.count("/") != 1:
         raise ModelError(
             f"there is no model {base!r}",
             remedy=f"Name {EMBEDDED_NAME}, a Hugging Face id (owner/name), a folder, or a .gguf file",
         )
-    return _cached_source(base) or _downloaded_source(base)
 
 
 def _folder_source(folder: Path) -> Source:
@@ -107,12 +136,15 @@ def _cached_source(model_id: str) -> Source | None:
 
 
 def _downloaded_source(model_id: str) -> Source:
+    return _folder_source(_fetched(model_id, _DOWNLOAD))
+
+
+def _fetched(model_id: str, patterns: list[str]) -> Path:
     try:
-        folder = Path(snapshot_download(model_id, allow_patterns=_DOWNLOAD))
+        return Path(snapshot_download(model_id, allow_patterns=patterns))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         raise ModelError(
             f"the model is not in the local cache and could not be fetched ({type(error).__name__})",
             where=repr(model_id),
             remedy="Check the id and the network, or name a local folder or .gguf file",
         ) from error
-    return _folder_source(folder)

@@ -1,0 +1,1 @@
+"""Tokenizers of every kind of file, read without a model's weights."""
