@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from probes.dialects import dialect_named
+from probes.prompt_ids import rendering_ways, show
 from ringtrue.endpoint import Endpoint
 from ringtrue.records import Exchange, Failure, FailureKind, Request, Sampling
+from tokenizer_checks.templates.chat import Chat
 
 _LADDER = (1, 5, 20, 100, 1000)  # values of k; between the last accepted and the first refused we bisect
 _BISECTIONS = 4
@@ -16,6 +18,7 @@ _BISECTIONS = 4
 _NO = frozenset(
     {FailureKind.NOT_FOUND, FailureKind.REFUSED, FailureKind.CAPABILITY_REFUSED, FailureKind.SERVER_ERROR}
 )
+_OWNERS: Mapping[str, str] = {"sglang": "sglang", "llamacpp": "llama_cpp"}  # as they write ``owned_by``
 _TOOL: Mapping[str, Any] = {
     "type": "function",
     "function": {
@@ -68,7 +71,8 @@ class Listing:
 async def list_models(endpoint: Endpoint) -> Listing:
     """Ask which models are served; nothing but an ``error`` when that route does not answer.
 
-    Only vLLM, and servers that speak like it, promise a ``max_model_len``.
+    SGLang and llama.cpp name themselves as owner of the model. Of the others
+    only vLLM, and servers that speak like it, promise a ``max_model_len``.
     """
     reply = await endpoint.call("GET", "/v1/models")
     data = reply.body.get("data") if isinstance(reply.body, dict) else None
@@ -80,7 +84,7 @@ async def list_models(endpoint: Endpoint) -> Listing:
     return Listing(
         tuple(str(entry["id"]) for entry in entries if "id" in entry),
         next((length for length in lengths if isinstance(length, int)), endpoint.spec.context_length),
-        "vllm" if "max_model_len" in mine else "openai",
+        _OWNERS.get(str(mine.get("owned_by")), "vllm" if "max_model_len" in mine else "openai"),
         reply.error,
     )
 
@@ -108,6 +112,7 @@ async def discover(endpoint: Endpoint) -> Capabilities:
     scored = await explorer.complete("scored", prompt="The capital of France is", prompt_logprobs=1)
     features.append(_asked("prompt logprobs", scored, scored.prompt_logprobs is not None))
     features.append(await _tokenize(endpoint))
+    features.append(await _rendered(endpoint))
     largest_k = await explorer.largest_k()
     features.append(_asked("logprobs", explorer.last_with_logprobs or explorer.last, largest_k is not None))
     return Capabilities(
@@ -117,7 +122,7 @@ async def discover(endpoint: Endpoint) -> Capabilities:
         listing.context_length,
         largest_k,
         tuple(features),
-        explorer.requests + 2,
+        explorer.requests + 2 + len(rendering_ways(dialect_named(endpoint.spec.dialect))),
     )
 
 
@@ -202,6 +207,17 @@ def _tools(without: Exchange, with_tools: Exchange) -> Feature:
     ):
         return Feature("tools", False, "accepted, but the prompt does not grow: the template drops them")
     return found
+
+
+async def _rendered(endpoint: Endpoint) -> Feature:
+    """Whether the IDs of a chat are shown by a route that only renders it."""
+    ways = rendering_ways(dialect_named(endpoint.spec.dialect))
+    shown = await show(endpoint, Chat(({"role": "user", "content": "Say hello."},)), ways=ways, id="inspect")
+    showing = [one.way for one in shown if one.ids is not None]
+    if showing:
+        return Feature("rendered IDs", True, f"by {', '.join(showing)}")
+    problems = [f"{one.way}: {one.problem}" for one in shown]
+    return Feature("rendered IDs", False, "; ".join(problems) or "the dialect knows no route that renders")
 
 
 async def _tokenize(endpoint: Endpoint) -> Feature:

@@ -19,7 +19,9 @@ def inspect(
     *,
     model: Annotated[str | None, typer.Option(help="Model name; default: the first that is served.")] = None,
     api_key: Annotated[str | None, typer.Option(help="The key, as env:NAME.")] = None,
-    dialect: Annotated[str, typer.Option(help="auto, openai or vllm.")] = "auto",
+    dialect: Annotated[
+        str, typer.Option(help="auto, or what the server speaks: openai, vllm, sglang, ...")
+    ] = "auto",
     verify_tls: Annotated[bool, typer.Option(help="Check the certificate.")] = True,
     report: Annotated[Format, typer.Option("--format", "-f", help="How to print.")] = Format.TABLE,
 ) -> None:

@@ -6,11 +6,30 @@ import difflib
 from types import MappingProxyType
 
 from probes.dialects.dialect import Dialect
+from probes.dialects.fireworks import FireworksDialect
+from probes.dialects.llama_cpp import LlamaCppDialect
+from probes.dialects.llama_cpp_python import LlamaCppPythonDialect
+from probes.dialects.ollama import OllamaDialect
 from probes.dialects.openai import OpenAIDialect
+from probes.dialects.sglang import SglangDialect
+from probes.dialects.tgi import TgiDialect
+from probes.dialects.together import TogetherDialect
 from probes.dialects.vllm import VllmDialect
 from ringtrue.errors import ConfigError
 
-DIALECTS = MappingProxyType({dialect.name: dialect for dialect in (OpenAIDialect(), VllmDialect())})
+_ALL: tuple[Dialect, ...] = (
+    OpenAIDialect(),
+    VllmDialect(),
+    SglangDialect(),
+    LlamaCppDialect(),
+    LlamaCppPythonDialect(),
+    TgiDialect(),
+    FireworksDialect(),
+    TogetherDialect(),
+    OllamaDialect(),
+)
+
+DIALECTS = MappingProxyType({dialect.name: dialect for dialect in _ALL})
 
 
 def dialect_named(name: str) -> Dialect:

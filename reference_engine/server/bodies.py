@@ -13,6 +13,7 @@ import orjson
 from pydantic import BaseModel, BeforeValidator, Field, StrictInt, StrictStr, ValidationError
 
 from reference_engine.server.api_errors import ApiError
+from reference_engine.server.rendering import Rendering
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
@@ -27,7 +28,6 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "use_beam_search": (False,),
     "suffix": ("",),
     "functions": ([],),
-    "continue_final_message": (False,),
 }
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
@@ -106,11 +106,10 @@ class GenerationBody(BaseModel):
     response_format: dict[str, Any] | None = None
 
 
-class ChatBody(GenerationBody):
+class ChatBody(GenerationBody, Rendering):
     """``POST /v1/chat/completions``."""
 
     messages: list[Message] = Field(min_length=1)
-    tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     max_tokens: int | None = Field(default=None, ge=1)
@@ -134,12 +133,10 @@ class CompletionBody(GenerationBody):
         return [self.prompt] if single else [*self.prompt]
 
 
-class TokenizeBody(BaseModel):
+class TokenizeBody(Rendering):
     """``POST /tokenize``: a prompt or a chat."""
 
     model: str | None = None
     prompt: StrictStr | None = None
     messages: list[Message] | None = Field(default=None, min_length=1)
-    tools: list[dict[str, Any]] | None = None
     add_special_tokens: bool = True
-    add_generation_prompt: bool = True

@@ -29,10 +29,8 @@ def plan_chat(
         raise ApiError(400, "top_logprobs needs logprobs: true", param="top_logprobs")
     top = (body.top_logprobs or 0) if body.logprobs else 0
     _check_k(top, max_logprobs, "top_logprobs")
-    messages = [message.model_dump() for message in body.messages]
-    ids = cut_context(
-        chat_ids(treatment.model.codec, messages, body.tools, treatment.faults), treatment.faults
-    )
+    chat = body.chat(body.messages)
+    ids = cut_context(chat_ids(treatment.model.codec, chat, treatment.faults), treatment.faults)
     room = treatment.model.context_length - len(ids)
     max_tokens = body.max_completion_tokens or body.max_tokens or max(room, 1)
     spec = _spec(body, treatment, max_tokens=max_tokens, top=top, draw_seed=draw_seed)
@@ -75,8 +73,7 @@ def tokenized(body: TokenizeBody, treatment: Treatment) -> tuple[int, ...]:
     """
     codec, faults = treatment.model.codec, treatment.faults
     if body.messages is not None:
-        messages = [message.model_dump() for message in body.messages]
-        return chat_ids(codec, messages, body.tools, faults, generation_prompt=body.add_generation_prompt)
+        return chat_ids(codec, body.chat(body.messages), faults)
     if body.prompt is None:
         raise ApiError(400, "send prompt or messages", param="prompt")
     return completion_ids(codec, body.prompt, faults, add_special_tokens=body.add_special_tokens)

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from reference_engine.models.codec import TokenCodec
 from reference_engine.server.faults import Faults
 from ringtrue.errors import ModelError
+from tokenizer_checks.templates.chat import Chat
 
-Messages = Sequence[Mapping[str, Any]]
 
-
-def chat_ids(
-    codec: TokenCodec,
-    messages: Messages,
-    tools: Messages | None,
-    faults: Faults,
-    *,
-    generation_prompt: bool = True,
-) -> tuple[int, ...]:
+def chat_ids(codec: TokenCodec, chat: Chat, faults: Faults) -> tuple[int, ...]:
     """Return the IDs of a chat as this replica renders it.
 
     Raises:
         ModelError: the template refuses the messages, or the model has nothing for a fault to break.
     """
-    generation_prompt = generation_prompt and not faults.drop_generation_prompt
-    if faults.drop_default_system and messages[0]["role"] != "system":
-        text = _without_default_system(codec, messages, tools, generation_prompt=generation_prompt)
+    if faults.drop_generation_prompt:
+        chat = replace(chat, generation_prompt=False)
+    if faults.drop_default_system and chat.messages[0]["role"] != "system":
+        text = _without_default_system(codec, chat)
     else:
-        text = codec.render_text(messages, tools, generation_prompt=generation_prompt)
+        text = codec.render_chat(chat)
     return _begin(codec, codec.encode_prompt(text, add_special_tokens=False), faults)
 
 
@@ -57,12 +50,12 @@ def require_breakable(codec: TokenCodec, faults: Faults) -> None:
     Raises:
         ModelError: names the fault that could not be planted.
     """
-    chat = [{"role": "user", "content": "x"}]
+    chat = Chat(({"role": "user", "content": "x"},))
     if faults.drop_generation_prompt and (
-        codec.render_text(chat, generation_prompt=False) == codec.render_text(chat)
+        codec.render_chat(replace(chat, generation_prompt=False)) == codec.render_chat(chat)
     ):
         raise ModelError("the template has no generation prompt to drop", where="drop_generation_prompt")
-    chat_ids(codec, chat, None, faults)
+    chat_ids(codec, chat, faults)
 
 
 def _begin(codec: TokenCodec, ids: tuple[int, ...], faults: Faults) -> tuple[int, ...]:
@@ -73,14 +66,12 @@ def _begin(codec: TokenCodec, ids: tuple[int, ...], faults: Faults) -> tuple[int
     return (codec.bos_id, *ids)
 
 
-def _without_default_system(
-    codec: TokenCodec, messages: Messages, tools: Messages | None, *, generation_prompt: bool
-) -> str:
+def _without_default_system(codec: TokenCodec, chat: Chat) -> str:
     """Render the chat with a system turn of our own and cut exactly that turn off."""
     system = {"role": "system", "content": "x"}
-    turn = codec.render_text([system], generation_prompt=False)
-    whole = codec.render_text([system, *messages], tools, generation_prompt=generation_prompt)
-    default = codec.render_text(messages, tools, generation_prompt=generation_prompt)
+    turn = codec.render_chat(Chat((system,), generation_prompt=False, options=chat.options))
+    whole = codec.render_chat(replace(chat, messages=(system, *chat.messages)))
+    default = codec.render_chat(chat)
     rest = whole.removeprefix(turn)
     bos = codec.bos_text
     if bos is not None and default.startswith(bos) and not rest.startswith(bos):

@@ -17,6 +17,7 @@ from ringtrue.wire.strict_json import parse_json
 from ringtrue.wire.tool_calls import ToolCallAssembler
 
 _DONE = "[DONE]"
+_GREATEST_ID = (1 << 31) - 1  # engines keep IDs in 32 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +253,7 @@ def _dict(value: object) -> dict[str, Any]:
 
 
 def _ids(value: object) -> tuple[int, ...] | None:
-    if isinstance(value, list) and all(type(item) is int for item in value):
+    """Token IDs as they stand there; text, booleans and numbers that are no index make none of the list."""
+    if isinstance(value, list) and all(type(item) is int and 0 <= item <= _GREATEST_ID for item in value):
         return tuple(value)
     return None

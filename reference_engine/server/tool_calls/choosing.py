@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reference_engine.server.api_errors import ApiError
 from reference_engine.server.bodies import ChatBody
 from reference_engine.server.prompting import chat_ids, cut_context
@@ -47,7 +49,7 @@ def forced_chat(
     """
     asked = asked_of(body)
     messages = [message.model_dump() for message in body.messages]
-    shown = asked.choice == "auto" and bool(asked.tools) and _shows_tools(messages, treatment, ids)
+    shown = asked.choice == "auto" and bool(asked.tools) and _shows_tools(body, treatment, ids)
     knobs = treatment.faults.knobs
     names = names_to_call(asked, messages, shown=shown, spoiled=knobs.decisions)
     said = last_said(messages)
@@ -85,6 +87,7 @@ def _forced(calls: tuple[RawCall, ...], asked: Asked, treatment: Treatment, sche
     return Forced(render(treatment.tool_format, written), calls=True)
 
 
-def _shows_tools(messages: list[dict[str, object]], treatment: Treatment, ids: tuple[int, ...]) -> bool:
-    bare = chat_ids(treatment.model.codec, messages, None, treatment.faults)
+def _shows_tools(body: ChatBody, treatment: Treatment, ids: tuple[int, ...]) -> bool:
+    without = replace(body.chat(body.messages), tools=None)
+    bare = chat_ids(treatment.model.codec, without, treatment.faults)
     return cut_context(bare, treatment.faults) != ids

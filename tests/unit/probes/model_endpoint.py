@@ -43,7 +43,9 @@ class ModelEndpoint:
     clamps: bool = False
     refuses: frozenset[str] = frozenset()
     template_drops_tools: bool = False
+    models: tuple[Mapping[str, Any], ...] = ({"id": "tiny", "max_model_len": 512},)
     sent: list[Request] = field(default_factory=list)
+    called: list[str] = field(default_factory=list)
 
     @property
     def spec(self) -> EndpointSpec:
@@ -75,10 +77,12 @@ class ModelEndpoint:
         )
 
     async def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Reply:
+        self.called.append(path)
         if path == "/v1/models":
-            return Reply(200, {"data": [{"id": "tiny", "max_model_len": 512}]})
+            return Reply(200, {"data": list(self.models)})
         if path == "/tokenize" and body and "tokenize" not in self.refuses:
-            return Reply(200, {"tokens": [ord(character) for character in body["prompt"]]})
+            text = body.get("prompt") or "".join(message["content"] for message in body["messages"])
+            return Reply(200, {"tokens": [ord(character) for character in text]})
         return Reply(404, None, {}, Failure(FailureKind.NOT_FOUND, f"{method} {path}", Party.CALLER, 404))
 
     async def aclose(self) -> None:

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from probes.capabilities import Capabilities, discover
+from probes.capabilities import Capabilities, discover, list_models
 from tests.unit.probes.model_endpoint import ModelEndpoint
 
 
 async def discovered(**knobs: Any) -> Capabilities:
     endpoint = ModelEndpoint(**knobs)
     found = await discover(endpoint)
-    assert found.requests == len(endpoint.sent) + 2 <= 24
+    assert found.requests == len(endpoint.sent) + len(endpoint.called) <= 26
     return found
 
 
@@ -29,7 +29,7 @@ async def test_an_endpoint_that_can_do_everything_is_described_so() -> None:
         ("stream", {"stream", "stream usage"}),
         ("tools", {"tools"}),
         ("echo", {"echo"}),
-        ("tokenize", {"tokenize"}),
+        ("tokenize", {"tokenize", "rendered IDs"}),
     ],
 )
 async def test_what_is_refused_is_not_available_and_says_why(refused: str, features: set[str]) -> None:
@@ -44,7 +44,23 @@ async def test_a_dialect_without_ids_has_neither_ids_nor_prompt_logprobs() -> No
     assert [feature.name for feature in found.features if not feature.available] == [
         "token IDs",
         "prompt logprobs",
+        "rendered IDs",
     ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "dialect"),
+    [
+        ({"max_model_len": 512, "owned_by": "vllm"}, "vllm"),
+        ({"max_model_len": 512, "owned_by": "sglang"}, "sglang"),
+        ({"owned_by": "llamacpp", "meta": {}}, "llama_cpp"),
+        ({"owned_by": "me"}, "openai"),
+        ({}, "openai"),
+    ],
+)
+async def test_a_server_is_known_by_what_it_says_of_its_model(fields: dict[str, Any], dialect: str) -> None:
+    listing = await list_models(ModelEndpoint(models=({"id": "tiny", **fields},)))
+    assert listing.dialect == dialect
 
 
 @pytest.mark.parametrize("largest", [1, 5, 20, 60, 100])

@@ -160,7 +160,7 @@ def test_a_variable_that_is_no_setting_may_have_the_prefix(monkeypatch: pytest.M
         (with_endpoint(base_url="ftp://h/v1"), "endpoints[0].base_url: not a URL"),
         (with_endpoint(base_url="http://h:port/v1"), "endpoints[0].base_url: not a URL"),
         (with_endpoint(base_url="http://h/v1?key=1"), "a key belongs in api_key"),
-        (with_endpoint(dialect="openia"), "endpoints[0].dialect: should be 'openai' or 'vllm'"),
+        (with_endpoint(dialect="openia"), "endpoints[0].dialect: should be 'openai', 'vllm', 'sglang'"),
         (with_endpoint(role="boss"), "endpoints[0].role: should be 'reference', 'provider'"),
         (with_endpoint(limits={"max_in_flight": 0}), "endpoints[0].limits.max_in_flight: should be greater"),
         (

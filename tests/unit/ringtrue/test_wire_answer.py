@@ -189,6 +189,12 @@ def test_an_explicit_id_identifies_a_token(field: str) -> None:
     assert answer.top_logprobs[0].sampled.token_id == 7
 
 
+@pytest.mark.parametrize("ids", ["1,2", [1, "2"], [1, True], [1, 2.0], [1, -2], [1, 1 << 31], [[1]]])
+def test_a_list_that_holds_anything_but_ids_is_none(ids: object) -> None:
+    answer = body(message={"content": "x"}, token_ids=ids, prompt_token_ids=ids, finish_reason="stop")
+    assert (answer.token_ids, answer.prompt_token_ids, answer.failure) == (None, None, None)
+
+
 def test_ids_listed_apart_name_the_sampled_tokens() -> None:
     content = [
         {"token": "a", "logprob": -1, "top_logprobs": []},
