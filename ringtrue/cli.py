@@ -36,6 +36,9 @@ COMMANDS: Mapping[str, Command] = {
     "validate": Command(
         "evals.validate.commands:validate", "Judge recorded exchanges: tool calls and the shape of output."
     ),
+    "tokens": Command(
+        "evals.tokens.commands:app", "Compare token IDs and templates: was the prompt the model's own?"
+    ),
     "nightly": Command("collector.commands:nightly", "Run one scheduled cycle."),
     "verdicts": Command("collector.commands:verdicts", "Show the current verdicts; accept a change."),
     "baseline": Command(

@@ -11,6 +11,9 @@ from sqlalchemy import ColumnElement, Connection, Select, select
 from ringtrue.records import Check, Severity, Stratum
 from ringtrue.tables import FINDING, OBSERVATION, RUN
 
+OF_CHATS = "prompts."
+"""What the codes of findings of `tokens` begin with that are not about the prompts numbers come from."""
+
 Numbers = Mapping[tuple[str, int | None], tuple[float, int]]
 """Value and sample size by metric and prompt length in tokens (``None``: of no length)."""
 
@@ -79,8 +82,8 @@ def read_nights(
 
 
 def _own_ids(reading: Reading) -> ColumnElement[bool]:
-    of_curve = FINDING.c.code.startswith("tokens.")  # not what the chats of a part say
-    alike = of_curve & (FINDING.c.check == Check.TOKENS.value) & (FINDING.c.severity == Severity.INFO.value)
+    alike = (FINDING.c.check == Check.TOKENS.value) & (FINDING.c.severity == Severity.INFO.value)
+    alike &= ~FINDING.c.code.startswith(OF_CHATS)
     return alike & FINDING.c.measured if reading.believed else alike
 
 

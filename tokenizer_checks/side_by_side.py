@@ -80,14 +80,23 @@ def as_text(found: Difference, vocabulary: Vocabulary) -> str:
 
 def as_html(found: Difference, vocabulary: Vocabulary, title: str) -> str:
     """Return one page that needs nothing else; every text in it is escaped."""
-    body = "\n".join(_html_row(row) for row in rows(found, vocabulary))
+    return html_page(title, as_table(found, vocabulary))
+
+
+def html_page(title: str, body: str) -> str:
+    """Return a page around ``body``, which is HTML, that needs nothing else; ``title`` is text."""
     head = html.escape(title)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{head}</title>'
-        f"<style>{_STYLE}</style></head>\n<body><h1>{head}</h1>\n<table>\n"
-        '<tr><th colspan="3">expected</th><th colspan="3">used</th></tr>\n'
-        f"{body}\n</table></body></html>\n"
+        f"<style>{_STYLE}</style></head>\n<body><h1>{head}</h1>\n{body}\n</body></html>\n"
     )
+
+
+def as_table(found: Difference, vocabulary: Vocabulary) -> str:
+    """Return the two columns as one HTML table; every text in it is escaped."""
+    body = "\n".join(_html_row(row) for row in rows(found, vocabulary))
+    heads = '<tr><th colspan="3">expected</th><th colspan="3">used</th></tr>'
+    return f"<table>\n{heads}\n{body}\n</table>"
 
 
 def _skip(expected: int, used: int) -> Iterator[Row]:
@@ -135,6 +144,11 @@ def _token(ids: Sequence[int], index: int, vocabulary: Vocabulary) -> Token:
 def visible(text: str) -> str:
     """Return text with spaces, line breaks and characters that have no shape made visible."""
     return "".join(_VISIBLE.get(char) or _shape(char) for char in text)
+
+
+def printable(text: str) -> str:
+    """Return text on one line, with all that a terminal would obey made visible; spaces stay."""
+    return "".join(char if char == " " else visible(char) for char in text)
 
 
 def _shape(char: str) -> str:

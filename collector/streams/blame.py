@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from collector.streams.watched import Watched
-from evals.parts.prompts.part import CODE
+from ringtrue.nightly_numbers import OF_CHATS
 from ringtrue.records import DRIFT, Cause, Check, Finding, Severity, State
 from ringtrue.verdict import state_of
 
@@ -31,7 +31,7 @@ class Tonight:
 def tonight_of(findings: Sequence[Finding]) -> Tonight:
     """Return what ``findings`` of one endpoint and night say."""
     # Those of the curve's own prompts: a fault of tools changes none of them.
-    tokens = [f for f in findings if f.check is Check.TOKENS and not f.code.startswith(CODE)]
+    tokens = [f for f in findings if f.check is Check.TOKENS and not f.code.startswith(OF_CHATS)]
     logprobs = [finding for finding in findings if finding.check is Check.LOGPROBS]
     alike = bool(tokens) and all(finding.severity is Severity.INFO for finding in tokens)
     measured = any(finding.measured for finding in tokens)

@@ -83,7 +83,7 @@ def llama_cpp(gguf: Path) -> Iterator[servers.Server]:
         yield server
 
 
-@pytest.fixture(params=tuple(templates.MUTATIONS))
+@pytest.fixture(params=templates.SERVED)
 def vllm_mutated(request: pytest.FixtureRequest, weights: Path, tmp_path: Path) -> Iterator[servers.Server]:
     """vLLM started with ``--chat-template`` and one fault; one server a fault, and one at a time."""
     template = (weights / "chat_template.jinja").read_text()

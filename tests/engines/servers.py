@@ -76,6 +76,7 @@ def vllm(weights: Path, name: str, *flags: str) -> Iterator[Server]:
         *("--max-model-len", "4096", "--enforce-eager", "--dtype", "bfloat16", "--max-logprobs", "100"),
         *("--return-tokens-as-token-ids", "--enable-prompt-tokens-details"),
         *("--enable-auto-tool-choice", "--tool-call-parser", "hermes"),
+        "--trust-request-chat-template",  # lets one server render mutated templates
         *flags,
     ]
     offline = {

@@ -24,6 +24,8 @@ class Rule(StrEnum):
     TOJSON_SORTED = "tojson.sorted"
     TOJSON_ASCII = "tojson.ascii"
     NEWLINE_LOST = "newline.lost"
+    TEMPLATE_BROKEN = "template.broken"
+    TEMPLATE_COSTLY = "template.costly"
 
 
 @dataclass(frozen=True, slots=True)

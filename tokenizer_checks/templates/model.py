@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from ringtrue.endpoint import PromptFormat
@@ -39,12 +39,16 @@ class ModelPrompts:
         Raises:
             ModelError: the model has no chat template.
         """
-        template = self._model.tool_template if chat.tools else self._model.template
+        template = self.template_of(chat)
         if template is None:
             raise ModelError(
                 "the model has no chat template", where=self._name, remedy="Give one with --template FILE"
             )
         return Prompt(template, chat, now, self._model.special_tokens, self._name)
+
+    def template_of(self, chat: Chat) -> str | None:
+        """Return the source of the template that renders a chat, ``None`` if the model has none."""
+        return self._model.tool_template if chat.tools else self._model.template
 
     def text(self, chat: Chat, now: datetime) -> str:
         """Return the text of a chat.
@@ -88,14 +92,20 @@ class ModelPrompts:
         days = self.days(chat, now)
         return seen if seen in days else max(days, key=lambda ids: _alike(ids, seen))
 
-    def faults(self, chat: Chat, now: datetime) -> Mapping[str, Ids]:
+    def faults(self, chat: Chat, now: datetime, among: Collection[str] | None = None) -> Mapping[str, Ids]:
         """Return the IDs that known faults give, by the mutator's name; those that change none are left out.
+
+        ``among`` names those to work out: each costs a rendering; ``None`` for all.
 
         Raises:
             ModelError: as ``text``.
         """
         prompt = self.prompt(chat, now)
-        mutated = {one.name: mutate_ids(one, prompt, self._renderer, self.encode) for one in MUTATORS}
+        mutated = {
+            one.name: mutate_ids(one, prompt, self._renderer, self.encode)
+            for one in MUTATORS
+            if among is None or one.name in among
+        }
         return {
             name: one.ids
             for name, one in mutated.items()

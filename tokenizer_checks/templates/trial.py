@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from ringtrue.errors import ModelError
 from ringtrue.records import Severity
+from tokenizer_checks.templates.bounds import TooCostlyError
 from tokenizer_checks.templates.chat import Chat, Prompt
 from tokenizer_checks.templates.environment import Renderer
 from tokenizer_checks.templates.flaw import Flaw, Rule
@@ -24,6 +26,23 @@ _OFFERED: Mapping[str, Any] = {
     },
 }
 _SPECIAL = {"bos_token": "<s>", "eos_token": "</s>"}
+_LINE = re.compile(r", line (\d+)$")
+
+
+def try_bounds(reading: Reading, renderer: Renderer) -> Iterator[Flaw]:
+    """Yield if one message is enough for the template to run without end, or to write without measure."""
+    try:
+        _rendered(reading, Chat((_USER,)), renderer)
+    except ModelError as error:
+        if isinstance(error.__cause__, (TooCostlyError, RecursionError, MemoryError, OverflowError)):
+            line = line_of(error) or reading.message_loop()
+            yield Flaw(Rule.TEMPLATE_COSTLY, Severity.FAIL, line, error.message)
+
+
+def line_of(error: ModelError) -> int | None:
+    """Return the line of a template that an error names."""
+    line = _LINE.search(error.where or "")
+    return int(line[1]) if line else None
 
 
 def try_system(reading: Reading, renderer: Renderer) -> Iterator[Flaw]:

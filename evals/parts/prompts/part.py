@@ -17,13 +17,12 @@ from evals.tokens.outcome import Match, Outcome, judge_chat
 from evals.tokens.own import ByTemplate
 from probes.prompt_ids import Shown, rendering_ways
 from ringtrue.endpoint import Reference
+from ringtrue.nightly_numbers import OF_CHATS
 from ringtrue.records import DRIFT, Check, EndpointSpec, Finding, Request, Sampling
 from ringtrue.verdict import state_of
 from tokenizer_checks.templates.model import ModelPrompts
 from tokenizer_checks.templates.spellings import on_wire
 
-CODE = "prompts."
-"""What the codes of this part's findings begin with; those of the context curve begin with ``tokens.``."""
 _OF_THE_CURVE = "tokens."
 _TRIES = 2  # chats after which a route that never shows IDs is asked no more
 
@@ -91,7 +90,7 @@ class PromptsPart:
             return ()
         found = compared(asker.spec.name, asker.spec.model, outcomes, self._owns, self._yardstick)
         return tuple(
-            replace(finding, code=CODE + finding.code.removeprefix(_OF_THE_CURVE))
+            replace(finding, code=OF_CHATS + finding.code.removeprefix(_OF_THE_CURVE))
             for finding in found.findings
         )
 
@@ -108,7 +107,7 @@ class PromptsPart:
 
 def with_layers(of_curve: Sequence[Finding], of_parts: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return the curve's findings, that of other token IDs with what the chats tell of the layer."""
-    told = next((f for f in of_parts if f.code.startswith(CODE) and state_of(f) in DRIFT), None)
+    told = next((f for f in of_parts if f.code.startswith(OF_CHATS) and state_of(f) in DRIFT), None)
     if told is None:
         return tuple(of_curve)
     return tuple(

@@ -45,7 +45,8 @@ FAULTS: dict[str, tuple[str, Layer]] = {
     "no date": (_without("Today Date: 30 Nov 2026\n\n"), Layer.DATE),
     "last line break lost": (PROMPT.removesuffix("\n"), Layer.WHITE_SPACE),
     "empty lines lost": (PROMPT.replace("\n\n", "\n"), Layer.WHITE_SPACE),
-    "earlier turns lost": (_without(FIRST.removeprefix("<|im_end|>\n") + ANSWER), Layer.HISTORY),
+    "earlier turns lost": (_without(FIRST.removeprefix("<|im_end|>\n") + ANSWER), Layer.TRUNCATION),
+    "earlier answer lost": (_without(ANSWER), Layer.HISTORY),
     "earlier answer changed": (PROMPT.replace("Pisa is a town in Tuscany.", "None"), Layer.HISTORY),
     "content as a list": (PROMPT.replace(ASKED[17:-11], f"[{{'text': '{ASKED[17:-11]}'}}]"), Layer.CONTENT),
 }

@@ -3,7 +3,16 @@ from hypothesis import strategies as st
 
 from tests.unit.tokenizer_checks.small_vocabulary import SmallTokenizer
 from tokenizer_checks.difference import difference
-from tokenizer_checks.side_by_side import CONTEXT, as_html, as_text, rows, visible
+from tokenizer_checks.side_by_side import (
+    CONTEXT,
+    as_html,
+    as_table,
+    as_text,
+    html_page,
+    printable,
+    rows,
+    visible,
+)
 from tokenizer_checks.vocabulary import Vocabulary
 
 LETTERS = Vocabulary(lambda ids: "".join(chr(97 + i % 26) for i in ids))
@@ -68,3 +77,18 @@ def test_html_is_escaped_and_needs_nothing_else(small: SmallTokenizer) -> None:
     assert "<think>" not in page
     assert "<h1>a &lt; b</h1>" in page
     assert "http" not in page
+
+
+def test_a_page_of_several_differences_holds_a_table_each(small: SmallTokenizer) -> None:
+    found = difference(small.ids("<s>a"), small.ids("<s>a<think>"), small.vocabulary)
+    assert found is not None
+    table = as_table(found, small.vocabulary)
+
+    page = html_page("two", table + table)
+
+    assert page.count("<table>") == page.count("</table>") == 2
+    assert as_html(found, small.vocabulary, "two") == html_page("two", table)
+
+
+def test_a_line_for_the_terminal_keeps_its_spaces_and_nothing_else_that_acts() -> None:
+    assert printable("a b\x1b[31m\nc\t·") == "a b\\u001b[31m⏎c⇥·"

@@ -11,6 +11,8 @@ from tokenizer_checks.templates.chat import Prompt
 from tokenizer_checks.templates.mutators.mutator import Encode, Mutator, marker_pattern
 
 _THINK = re.compile(r"(</?think>)")
+# Brackets without a space between them, in either direction.
+_SHAPED = re.compile(r"<[^<>\s]{1,60}>|[\[\]][^\[\]\s]{1,30}[\[\]]")
 # Each pattern finds where another pre-tokenizer cuts and the model's own does not.
 _WORD = re.compile(r"(?<=\S)(?=\s)|(?<=\w)(?=[^\w\s])|(?<=[^\w\s])(?=\w)|(?<=\s)(?=\S)")
 _DIGIT = re.compile(r"(?<=\d)(?=\d)|(?<=\D)(?=\d)|(?<=\d)(?=\D)")
@@ -43,13 +45,24 @@ def _cut_at(joints: re.Pattern[str]) -> Callable[[Prompt, str, Encode], Sequence
 
     def encoded(prompt: Prompt, text: str, encode: Encode) -> Sequence[int]:
         ids: list[int] = []
-        for piece, is_marker in _pieces(text, marker_pattern(prompt)):
+        for piece, is_marker in _pieces(text, _markers(prompt, text, encode)):
             parts = [piece] if is_marker else joints.split(piece)
             for part in filter(None, parts):
                 ids += encode(part, parse_special=True)
         return ids
 
     return encoded
+
+
+def _markers(prompt: Prompt, text: str, encode: Encode) -> re.Pattern[str]:
+    """Return what finds the control tokens in a text, those of unusual looks too: no pre-tokenizer cuts them."""
+    looked = {one for one in _SHAPED.findall(text) if _is_marker(one, encode)}
+    longest_first = sorted(looked, key=lambda one: (-len(one), one))
+    return re.compile("|".join([*map(re.escape, longest_first), marker_pattern(prompt).pattern]))
+
+
+def _is_marker(text: str, encode: Encode) -> bool:
+    return len(encode(text, parse_special=True)) == 1 < len(encode(text, parse_special=False))
 
 
 def _pieces(text: str, markers: re.Pattern[str]) -> Iterator[tuple[str, bool]]:

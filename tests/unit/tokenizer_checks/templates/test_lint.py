@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringtrue.errors import ModelError
+from ringtrue.records import Severity
 from tests.unit.tokenizer_checks.templates.sources import CHATML, DATED, INST, SOURCES, TOOLLESS
 from tokenizer_checks.templates.flaw import Rule
-from tokenizer_checks.templates.lint import lint
+from tokenizer_checks.templates.lint import flaws, lint
 
 if TYPE_CHECKING:
     from reference_engine.local_reference import LocalReference
@@ -117,6 +118,20 @@ def test_a_template_without_end_is_not_tried_for_long() -> None:
     endless = "{% for i in range(9999) %}{% for j in range(9999) %}{{ tools }}{% endfor %}{% endfor %}"
 
     assert Rule.TOOLS_UNWRITTEN not in found(endless + LOOP + PROMPT)
+    assert found("\n" + endless + LOOP + PROMPT)[Rule.TEMPLATE_COSTLY] == 2
+
+
+def test_a_macro_that_calls_itself_is_a_template_without_end() -> None:
+    endless = "{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}"
+
+    assert Rule.TEMPLATE_COSTLY in found(endless + TOOLS + LOOP + PROMPT)
+
+
+def test_a_template_that_can_not_be_parsed_is_one_flaw_where_flaws_are_asked_for() -> None:
+    (flaw,) = flaws("\n\n{% for %}")
+
+    assert (flaw.rule, flaw.severity, flaw.line) == (Rule.TEMPLATE_BROKEN, Severity.FAIL, 3)
+    assert flaws(CHATML) == lint(CHATML)
 
 
 def refusal(source: str) -> str | None:

@@ -89,3 +89,12 @@ def test_a_request_with_tools_uses_the_template_for_tools():
 def test_a_model_without_a_template_says_so():
     with pytest.raises(ModelError, match="no chat template"):
         ModelPrompts(ByteFormat(None)).ids(CHAT, AFTER_MIDNIGHT)
+
+
+def test_only_the_faults_that_are_asked_for_are_worked_out():
+    prompts = ModelPrompts(ByteFormat(PLAIN))
+    all_of_them = prompts.faults(CHAT, AFTER_MIDNIGHT)
+    assert prompts.faults(CHAT, AFTER_MIDNIGHT, {"bos_doubled"}) == {
+        "bos_doubled": all_of_them["bos_doubled"]
+    }
+    assert prompts.faults(CHAT, AFTER_MIDNIGHT, ()) == {}

@@ -1,0 +1,110 @@
+"""One chat as it travels, and as a template may be given it.
+
+The OpenAI API writes the arguments of earlier calls as JSON text, templates are
+written for objects, and servers turn the one into the other. Content in typed
+parts reaches a template as a list, or joined to one text where the template
+knows no lists: vLLM does so with line breaks between the parts, others with
+nothing. A developer's message is a system message to a template that does not
+know that role. (vLLM 0.32: ``renderers/chat_utils.py``, ``renderers/hf.py``.)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tokenizer_checks.templates.chat import Chat, Message
+
+DEVELOPER = "developer"
+
+
+def on_wire(chat: Chat) -> Chat:
+    """Return the chat as a request carries it: arguments of calls as JSON text, keys in their order."""
+    return _each(chat, lambda message: _each_call(message, _as_text))
+
+
+def as_rendered(chat: Chat, template: str | None = None) -> tuple[Chat, ...]:
+    """Return the ways in which an honest server may hand the chat to its template, the usual one first.
+
+    Arguments of calls are objects in all of them; text that is no JSON object
+    stays text. A chat without typed text, and without a developer's message
+    that ``template`` does not know, has one way.
+    """
+    usual = _each(chat, lambda message: _each_call(message, _as_object))
+    knows = template is None or DEVELOPER in template
+    ways = [usual] if knows else [usual, _with_system(usual)]
+    return tuple(_distinct([spelt for way in ways for spelt in (way, *_joined_ways(way))]))
+
+
+def _joined_ways(chat: Chat) -> tuple[Chat, Chat]:
+    return _all_joined(chat, "\n"), _all_joined(chat, "")
+
+
+def _all_joined(chat: Chat, between: str) -> Chat:
+    return _each(chat, lambda message: _joined(message, between))
+
+
+def _with_system(chat: Chat) -> Chat:
+    """Return the chat with its developer's messages as the system's, all of them in one at the front."""
+    if not any(message.get("role") == DEVELOPER for message in chat.messages):
+        return chat
+    told = [message for message in chat.messages if message.get("role") in (DEVELOPER, "system")]
+    others = [message for message in chat.messages if message not in told]
+    if len(told) == 1 and chat.messages[0] == told[0]:
+        return replace(chat, messages=({**told[0], "role": "system"}, *others))
+    texts = [_joined(message, "\n").get("content") for message in told]
+    merged = "\n\n".join(text for text in texts if isinstance(text, str) and text)
+    return replace(chat, messages=({"role": "system", "content": merged}, *others))
+
+
+def _each(chat: Chat, change: Callable[[Message], Message]) -> Chat:
+    return replace(chat, messages=tuple(change(message) for message in chat.messages))
+
+
+def _each_call(message: Message, change: Callable[[Any], Any]) -> Message:
+    calls = message.get("tool_calls")
+    if not isinstance(calls, (list, tuple)):
+        return message
+    return {**message, "tool_calls": [_with_arguments(call, change) for call in calls]}
+
+
+def _with_arguments(call: Any, change: Callable[[Any], Any]) -> Any:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping) or "arguments" not in function:
+        return call
+    return {**call, "function": {**function, "arguments": change(function["arguments"])}}
+
+
+def _as_text(arguments: Any) -> Any:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _as_object(arguments: Any) -> Any:
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        read = json.loads(arguments)
+    except ValueError:
+        return arguments
+    return read if isinstance(read, dict) else arguments
+
+
+def _joined(message: Message, between: str) -> Message:
+    content = message.get("content")
+    if not isinstance(content, (list, tuple)) or not all(map(_is_text, content)):
+        return message
+    return {**message, "content": between.join(part["text"] for part in content)}
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("text"), str)
+
+
+def _distinct(chats: list[Chat]) -> list[Chat]:
+    kept: list[Chat] = []
+    for chat in chats:
+        if chat not in kept:
+            kept.append(chat)
+    return kept
