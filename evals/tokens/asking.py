@@ -36,8 +36,9 @@ async def introduced(spec: EndpointSpec, env: Mapping[str, str]) -> EndpointSpec
     if listing.error is not None and listing.error.kind not in _NO_SUCH_ROUTE:
         raise MeasureError(listing.error.message)
     model = spec.model or next(iter(listing.models), "")
-    if not model:
-        raise MeasureError("the server lists no model", where=spec.name, remedy="Name one with --model")
+    if not model or not model.isprintable():
+        what = "a model whose name can't be printed" if model else "no model"
+        raise MeasureError(f"the server lists {what}", where=spec.name, remedy="Name one with --model")
     return replace(spec, model=model, dialect=listing.dialect if spec.dialect == AUTO else spec.dialect)
 
 

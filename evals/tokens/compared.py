@@ -97,6 +97,10 @@ def _differences(
         found += judge(endpoint, agree([_asked(one) for one in by_counts]), None, greedy_departs=None)
     if not found:
         alike = judge(endpoint, agree([_asked(one) for one in seen]), None, greedy_departs=None)
+        refused = next((one.note for one in outcomes if one.match is Match.REFUSED), None)
+        if not seen and refused is not None:
+            words = f"the template that IDs are held against refuses every chat that was shown: {refused}"
+            return [replace(one, message=words, party=Party.MODEL) for one in alike]
         return [replace(one, message=one.message.replace(OWN, own)) for one in alike]
     if explained:
         words = f"; in every chat the IDs are those of {' and of '.join(explained)}"

@@ -18,6 +18,7 @@ from ringtrue.errors import UsageError
 from ringtrue.progress import ProgressReport
 from ringtrue.records import EndpointSpec, Exchange, Request, Sampling
 from tokenizer_checks.counts.asks import Ask
+from tokenizer_checks.side_by_side import printable
 from tokenizer_checks.templates.chat import Chat
 from tokenizer_checks.templates.spellings import on_wire
 
@@ -128,6 +129,6 @@ def _request(ask: Ask, turn: int) -> Request:
 
 def _told(exchange: Exchange) -> int | str:
     if exchange.error is not None:
-        return exchange.error.message
+        return printable(exchange.error.message)
     count = exchange.usage.prompt_tokens if exchange.usage else None
     return "the answer tells no count of prompt tokens" if count is None else count

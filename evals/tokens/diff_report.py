@@ -199,7 +199,7 @@ def _notes(found: Compared, mark: str) -> list[str]:
         for one in found.outcomes:
             if one.match is match:
                 reasons.setdefault(one.note, []).append(one.name)
-        lines += [f"{match} ({', '.join(names)}): {printable(why)}" for why, names in reasons.items()]
+        lines += [f"{match} ({', '.join(names)}): {why}" for why, names in reasons.items()]
     return [f"{mark}{line}" for line in lines]
 
 

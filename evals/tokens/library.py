@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -58,6 +59,7 @@ def chat_of(ask: Ask) -> Chat:
 
 def _of_model(one: NamedFormat, asks: Sequence[Ask], now: datetime) -> Library:
     prompts, renderer = one.prompts, Renderer()
+    encode = functools.cache(prompts.encode)
     usual = _usual(prompts, asks, now)
     if not usual:
         prompts.text(chat_of(asks[0]), now)  # raises, and says why
@@ -67,7 +69,7 @@ def _of_model(one: NamedFormat, asks: Sequence[Ask], now: datetime) -> Library:
     for name, chat in usual.items():
         prompt = prompts.prompt(chat, now)
         for mutator in MUTATORS:
-            mutated = mutate_ids(mutator, prompt, renderer, prompts.encode)
+            mutated = mutate_ids(mutator, prompt, renderer, encode)
             if mutated.effect is not Effect.NOTHING:
                 changes.add(mutator.name)
             if mutated.ids is not None:

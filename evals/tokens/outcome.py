@@ -12,6 +12,7 @@ from ringtrue.report import counted
 from tokenizer_checks.blame import Blame, blame
 from tokenizer_checks.difference import Difference, difference
 from tokenizer_checks.metamorphic import Relation
+from tokenizer_checks.side_by_side import printable
 from tokenizer_checks.vocabulary import Vocabulary
 
 
@@ -72,19 +73,23 @@ def judge_chat(name: str, shown: Sequence[Shown], own: Own, vocabulary: Vocabula
 
 
 def why_unshown(shown: Sequence[Shown]) -> str:
-    """Return why the dialect's best way showed nothing, and how many others did not either."""
+    """Return why the dialect's best way showed nothing, and how many others did not either.
+
+    Servers write what they like: what is no text, or would act on a terminal, is spelt out.
+    """
     problems = [one.problem for one in shown if one.problem]
     if not problems:
         return "nothing was shown"
     others = len(problems) - 1
-    return problems[0] if not others else f"{problems[0]} ({counted(others, 'other way')} in vain)"
+    first = printable(problems[0])
+    return first if not others else f"{first} ({counted(others, 'other way')} in vain)"
 
 
 def _held_against(seen: Outcome, own: Own, vocabulary: Vocabulary) -> Outcome:
     if not own.right:
         # Our own template refuses, or the other server was silent: neither is this server's.
         match = Match.REFUSED if isinstance(own, ByTemplate) else Match.UNSHOWN
-        return replace(seen, match=match, note=own.refusal or "")
+        return replace(seen, match=match, note=printable(own.refusal or ""))
     if seen.ids is None:
         fits = any(len(ids) == seen.count for ids in own.right)
         match = Match.COUNT_FITS if fits else Match.COUNT_DIFFERS

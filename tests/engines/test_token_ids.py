@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,12 +18,18 @@ from evals.tokens.outcome import Match, judge_chat
 from evals.tokens.own import ByTemplate
 from probes.http_endpoint import connect
 from probes.prompt_ids import show
+from reference_engine.local_reference import LocalReference
 from reference_engine.server.tool_calls.template import TOOLS_TEMPLATE
-from ringtrue.endpoint import Endpoint, Reference, Reply
+from ringtrue.endpoint import Endpoint, PromptFormat, Reply
 from ringtrue.records import Cause, EndpointSpec, Exchange, Finding, Party, Request, State
 from ringtrue.verdict import state_of
 from tests.engines import servers, templates
 from tokenizer_checks.templates.model import ModelPrompts
+
+_OF_THE_TOKENIZER = (
+    *("special_tokens", "special_ids", "bos_id", "end_ids", "vocabulary_size"),
+    *("encode", "encode_prompt", "decode"),
+)
 
 pytestmark = pytest.mark.engines
 
@@ -48,7 +55,7 @@ class Rendering:
 
 
 async def compare(
-    server: servers.Server, reference: Reference, *, dialect: str, template: str | None = None
+    server: servers.Server, reference: Any, *, dialect: str, template: str | None = None
 ) -> Compared:
     """Ask all chats that show a layer, rendered by ``template`` where one is given."""
     spec = EndpointSpec(server.name, server.url, servers.MODEL, dialect=dialect)
@@ -62,6 +69,16 @@ async def compare(
     outcomes = [judge_chat(name, ways, owns[name], prompts.vocabulary) for name, ways in shown.items()]
     yardstick = Yardstick(OWN, reference.model, prompts.vocabulary)
     return compared(spec.name, spec.model, outcomes, owns, yardstick)
+
+
+def replace_template(reference: LocalReference, template: str) -> PromptFormat:
+    """The reference's tokenizer with another template."""
+    return SimpleNamespace(  # type: ignore[return-value]
+        template=template,
+        tool_template=template,
+        model=reference.model,
+        **{name: getattr(reference, name) for name in _OF_THE_TOKENIZER},
+    )
 
 
 def drifting(found: Compared) -> list[Finding]:
@@ -130,3 +147,22 @@ async def test_llama_cpp_tokenizes_text_as_our_reading_of_the_same_file_does(lla
         for text in (text for text in texts if isinstance(text, str) and text):
             reply = await endpoint.call("POST", "/extras/tokenize", {"model": servers.MODEL, "input": text})
             assert reply.body["tokens"] == list(reference.encode_prompt(text)), text
+
+
+async def test_vllm_with_a_template_that_writes_tools_gives_the_ids_that_this_template_gives(vllm, reference):
+    writing = replace_template(reference, TOOLS_TEMPLATE)
+    found = await compare(vllm, writing, dialect="vllm", template=TOOLS_TEMPLATE)
+
+    matches = {one.name: one.match for one in found.outcomes}
+    assert set(matches.values()) == {Match.EQUAL}, matches
+    assert drifting(found) == []
+
+
+async def test_vllm_that_drops_the_tools_which_the_models_template_writes_is_blamed(vllm, reference):
+    writing = replace_template(reference, TOOLS_TEMPLATE)
+    dropping = TOOLS_TEMPLATE.replace("if tools", "if false")
+    found = await compare(vllm, writing, dialect="vllm", template=dropping)
+
+    (said,) = (one for one in found.findings if one.code == "tokens.relation.tools")
+    assert (said.party, state_of(said)) == (Party.PROVIDER, State.CHANGED)
+    assert any(one.code == "tokens.tools" for one in drifting(found))

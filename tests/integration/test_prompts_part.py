@@ -56,7 +56,7 @@ async def night(
     template: str | None = None,
     own: str | None = None,
     dialect: str = "vllm",
-    count: int = len(NAMES),
+    count: int = 8,
 ) -> Night:
     """Spend a night with a server whose template is ``template``, where the model's own is ``own``."""
     loaded = engine.load(MODEL)
@@ -91,7 +91,7 @@ def _is_state(one: Observation) -> bool:
 
 
 async def test_an_honest_server_uses_the_models_own_ids_in_every_chat(engine):
-    found = await night(engine)
+    found = await night(engine, count=len(NAMES))
 
     assert found.drifting == {}
     (verdict,) = conclude("served", "m", found.findings, previous={}, run="r1", at=NOW)

@@ -42,8 +42,8 @@ def ringtrue(capsys):
 
 
 @asynccontextmanager
-async def served(engine: Any, model: str = "smollm2-135m", **replica: Any) -> Any:
-    app = create_app(engine, Replica("m", model, **replica), key=None, now=lambda: 0.0)
+async def served(engine: Any, model: str = "smollm2-135m", name: str = "m", **replica: Any) -> Any:
+    app = create_app(engine, Replica(name, model, **replica), key=None, now=lambda: 0.0)
     async with serve_app(app) as url:
         yield url
 
@@ -149,6 +149,15 @@ async def test_a_template_that_raises_or_never_ends_leaves_nothing_to_compare(en
 
             assert (code, report["chats"][0]["match"]) == (ExitCode.UNMEASURED, "refused")
             assert why in report["chats"][0]["sentence"]
+
+
+async def test_a_model_is_never_named_by_what_would_act_on_a_terminal(small_engine, roomy_model, ringtrue):
+    async with served(small_engine, roomy_model, name="m\x1b[2J") as url:
+        code, report, said = await ringtrue("diff", "--url", url, *_chats("one_user"))
+
+    assert (code, report) == (ExitCode.UNMEASURED, None)
+    assert "can't be printed" in said
+    assert "\x1b" not in said
 
 
 async def test_counts_alone_tell_a_planted_fault_from_the_models_own(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -101,8 +102,9 @@ class ModelPrompts:
             ModelError: as ``text``.
         """
         prompt = self.prompt(chat, now)
+        encode = functools.cache(self.encode)  # most faults leave most of the text as it is
         mutated = {
-            one.name: mutate_ids(one, prompt, self._renderer, self.encode)
+            one.name: mutate_ids(one, prompt, self._renderer, encode)
             for one in MUTATORS
             if among is None or one.name in among
         }

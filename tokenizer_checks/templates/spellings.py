@@ -6,6 +6,8 @@ parts reaches a template as a list, or joined to one text where the template
 knows no lists: vLLM does so with line breaks between the parts, others with
 nothing. A developer's message is a system message to a template that does not
 know that role. (vLLM 0.32: ``renderers/chat_utils.py``, ``renderers/hf.py``.)
+Servers that read a request into typed records write a tool's own keys in the
+order of the record, and drop those that it lacks; keys inside its parameters stay.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 from tokenizer_checks.templates.chat import Chat, Message
 
 DEVELOPER = "developer"
+_KEYS = ("name", "description", "parameters", "strict")  # of vLLM's and of OpenAI's ``FunctionDefinition``
 
 
 def on_wire(chat: Chat) -> Chat:
@@ -29,13 +32,14 @@ def as_rendered(chat: Chat, template: str | None = None) -> tuple[Chat, ...]:
     """Return the ways in which an honest server may hand the chat to its template, the usual one first.
 
     Arguments of calls are objects in all of them; text that is no JSON object
-    stays text. A chat without typed text, and without a developer's message
-    that ``template`` does not know, has one way.
+    stays text. A chat without typed text, without a developer's message that
+    ``template`` does not know, and with the keys of its tools in order, has one way.
     """
     usual = _each(chat, lambda message: _each_call(message, _as_object))
     knows = template is None or DEVELOPER in template
     ways = [usual] if knows else [usual, _with_system(usual)]
-    return tuple(_distinct([spelt for way in ways for spelt in (way, *_joined_ways(way))]))
+    ways = [spelt for way in ways for spelt in (way, *_joined_ways(way))]
+    return tuple(_distinct([*ways, *map(_with_tools_in_order, ways)]))
 
 
 def _joined_ways(chat: Chat) -> tuple[Chat, Chat]:
@@ -57,6 +61,18 @@ def _with_system(chat: Chat) -> Chat:
     texts = [_joined(message, "\n").get("content") for message in told]
     merged = "\n\n".join(text for text in texts if isinstance(text, str) and text)
     return replace(chat, messages=({"role": "system", "content": merged}, *others))
+
+
+def _with_tools_in_order(chat: Chat) -> Chat:
+    return replace(chat, tools=tuple(map(_in_order, chat.tools))) if chat.tools else chat
+
+
+def _in_order(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    function = tool.get("function")
+    if not isinstance(function, Mapping):
+        return tool
+    ordered = {key: function[key] for key in _KEYS if function.get(key) is not None}
+    return {"type": tool.get("type", "function"), "function": ordered}
 
 
 def _each(chat: Chat, change: Callable[[Message], Message]) -> Chat:
@@ -103,8 +119,11 @@ def _is_text(part: Any) -> bool:
 
 
 def _distinct(chats: list[Chat]) -> list[Chat]:
-    kept: list[Chat] = []
-    for chat in chats:
-        if chat not in kept:
-            kept.append(chat)
-    return kept
+    # Two chats are equal whatever the order of their keys, and that is what differs here.
+    return list({json.dumps(_spelt(chat), ensure_ascii=False): chat for chat in reversed(chats)}.values())[
+        ::-1
+    ]
+
+
+def _spelt(chat: Chat) -> list[object]:
+    return [chat.messages, chat.tools, chat.options]

@@ -164,6 +164,17 @@ def test_a_chat_that_the_model_refuses_is_no_difference():
     assert _state(found) is State.OK
 
 
+def test_a_model_that_refuses_all_is_unmeasured_and_not_the_servers_silence():
+    own = small_format("{{ raise_exception('not today') }}")
+    chats = choose_chats(("one_user",))
+
+    found = compare_shown(own.prompts, chats, shown_by(small_format().prompts, chats))
+
+    assert (_state(found), found.findings[0].party) == (State.UNKNOWN, Party.MODEL)
+    assert "refuses every chat" in found.findings[0].message
+    assert "not today" in found.findings[0].message
+
+
 def test_ids_that_no_vocabulary_of_the_model_has_are_another_tokenizers():
     own = small_format()
     chats = choose_chats(("one_user",))

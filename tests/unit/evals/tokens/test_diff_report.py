@@ -62,23 +62,27 @@ def test_junit_counts_what_differs_and_what_was_not_shown():
     chats = choose_chats(("one_user", "digits", "words"))
     shown = shown_by(own.prompts, chats)
     faulty = shown_by(own.prompts, chats, "bos_doubled")
-    shown = {**shown, "digits": faulty["digits"], "words": without_ids(shown["words"], "404 \x00")}
+    shown = {**shown, "digits": faulty["digits"], "words": without_ids(shown["words"], "404 \x00\ud800")}
 
     report = to_junit(compare_shown(own.prompts, chats, shown))
 
     assert 'tests="3" failures="1" errors="1"' in report
-    assert '<error type="not shown" message="404 " />' in report
+    assert '<error type="not shown" message="404 \\u0000\\ud800" />' in report
 
 
 def test_no_control_character_of_a_server_reaches_the_terminal():
     own = small_format()
     chats = choose_chats(("one_user",))
-    shown = {name: without_ids(ways, "\x1b[31mred") for name, ways in shown_by(own.prompts, chats).items()}
+    shown = {
+        name: without_ids(ways, "\x1b[31mred\ud800") for name, ways in shown_by(own.prompts, chats).items()
+    }
 
-    text = _printed(compare_shown(own.prompts, chats, shown), Format.TABLE)
+    found = compare_shown(own.prompts, chats, shown)
+    text = _printed(found, Format.TABLE)
 
     assert "\x1b" not in text
     assert "red" in text
+    assert "\\\\u001b[31mred" in to_json(found, NOW)
 
 
 def test_the_page_holds_every_difference_with_its_text_escaped(tmp_path):

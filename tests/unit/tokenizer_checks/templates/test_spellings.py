@@ -77,3 +77,18 @@ def test_all_else_of_a_chat_is_kept() -> None:
     chat = replace(_called({"a": 1}), tools=({"x": 1},), generation_prompt=False, options={"y": 2})
 
     assert as_rendered(on_wire(chat)) == (chat,)
+
+
+def test_a_tools_own_keys_may_come_in_the_order_of_a_record_and_those_of_its_parameters_stay() -> None:
+    parameters = {"type": "object", "required": [], "properties": {"b": {}, "a": {}}}
+    function = {"parameters": parameters, "name": "f", "x-own": 1, "description": "Does f."}
+    chat = Chat(({"role": "user", "content": "Go"},), ({"type": "function", "function": function},))
+
+    usual, in_order = as_rendered(chat)
+
+    assert usual.tools == chat.tools
+    assert in_order.tools is not None
+    written = in_order.tools[0]["function"]
+    assert list(written) == ["name", "description", "parameters"]
+    assert list(written["parameters"]) == list(parameters)
+    assert len(as_rendered(in_order)) == 1
