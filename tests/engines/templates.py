@@ -59,6 +59,11 @@ def _last_turn_only(template: str) -> str:
     return "{% set messages = " + system + " + messages[-1:] %}" + template
 
 
+def _answers_dropped(template: str) -> str:
+    """The model's own earlier answers are left out."""
+    return "{% set messages = messages | rejectattr('role', 'equalto', 'assistant') | list %}" + template
+
+
 def _always_thinks(template: str) -> str:
     """The answer's header opens a reasoning that nobody asked for."""
     return template.replace("<|im_start|>assistant\n", "<|im_start|>assistant\n<think>\n")
@@ -75,6 +80,7 @@ MUTATIONS: Mapping[str, Callable[[str], str]] = {
     "newline-lost": _newline_lost,
     "turn-end-lost": _turn_end_lost,
     "last-turn-only": _last_turn_only,
+    "answers-dropped": _answers_dropped,
     "always-thinks": _always_thinks,
 }
 
@@ -88,7 +94,8 @@ LAYERS: Mapping[str, Layer] = {
     "trimmed": Layer.WHITE_SPACE,
     "newline-lost": Layer.WHITE_SPACE,
     "turn-end-lost": Layer.EOS,
-    "last-turn-only": Layer.HISTORY,
+    "last-turn-only": Layer.TRUNCATION,
+    "answers-dropped": Layer.HISTORY,
     "always-thinks": Layer.SUFFIX,
 }
 """The layer that is to be blamed for each."""
