@@ -24,8 +24,8 @@ DATE = re.compile(
 """A date or a time of day, as templates write them."""
 DATE_LINE = re.compile(r"\bdate\b|\btoday\b|\bnow\b|current time", re.IGNORECASE)
 TOOLS = re.compile(
-    r'"parameters"|"properties"|"type":\s*"function"|"function":|</?(?:tools|functions?|\|tool)>'
-    r"|available_tools|namespace functions|type \w+ = \(|# ?tools\b"
+    r'(?:"|&#34;)(?:parameters|properties|function)(?:"|&#34;)|</?(?:tools|functions?|\|tool)>'
+    r"|available_tools|tool_(?:list|declare|def)|namespace functions|type \w+ = \(|# ?tools\b"
     r"|\byou (?:have access to|may call|can use)\b.{0,40}\b(?:tool|function)s",
     re.IGNORECASE | re.DOTALL,
 )
@@ -70,8 +70,10 @@ def regions(
     as the end of one and the begin of the next.
     """
     special = vocabulary.special
+    behind = 0  # where the region before ends
     for run in _joined(expected, runs, special):
-        moved = _moved(expected, used, run, special) if len(runs) == 1 else run
+        moved = _moved(expected, used, run, special, behind)
+        behind = run.stop
         mine = expected[moved.start : moved.stop]
         theirs = used[moved.used_start : moved.used_stop]
         yield Region(
@@ -101,14 +103,16 @@ def _joined(expected: Sequence[int], runs: Sequence[Run], special: frozenset[int
         yield current
 
 
-def _moved(expected: Sequence[int], used: Sequence[int], run: Run, special: frozenset[int]) -> Run:
-    """Return a run of one side moved to the left, where it then begins with a marker."""
+def _moved(
+    expected: Sequence[int], used: Sequence[int], run: Run, special: frozenset[int], behind: int
+) -> Run:
+    """Return a run of one side moved to the left as far as ``behind``, where it then begins with a marker."""
     ids, at, stop = (expected, run.start, run.stop) if run.missing else (used, run.used_start, run.used_stop)
     if run.missing and run.added:
         return run
-    by = 0
-    while by <= at and ids[at - by] not in special:
-        if at - by == 0 or ids[at - by - 1] != ids[stop - by - 1]:
+    by, most = 0, run.start - behind
+    while ids[at - by] not in special:
+        if by == most or ids[at - by - 1] != ids[stop - by - 1]:
             return run
         by += 1
     return Run(run.start - by, run.stop - by, run.used_start - by, run.used_stop - by)
@@ -125,6 +129,19 @@ def natural(ids: Sequence[int], start: int, stop: int, vocabulary: Vocabulary) -
         if start == 0 or ids[start - 1] != ids[stop - 1]:
             return False
         start, stop = start - 1, stop - 1
+
+
+def slides(ids: Sequence[int], run: Run) -> Iterator[int]:
+    """Yield where a run that is only missing could as well begin, its own start first."""
+    yield run.start
+    for step in (-1, 1):
+        start, stop = run.start, run.stop
+        while start + min(step, 0) >= 0 and stop + max(step, 0) <= len(ids):
+            out, into = (start - 1, stop - 1) if step < 0 else (start, stop)
+            if into >= len(ids) or ids[out] != ids[into]:
+                break
+            start, stop = start + step, stop + step
+            yield start
 
 
 def _border(ids: Sequence[int], at: int, vocabulary: Vocabulary) -> bool:

@@ -76,7 +76,7 @@ def _starts(ids: Sequence[int], vocabulary: Vocabulary) -> Iterator[tuple[int, R
     found: list[tuple[int, Role]] = []
     for token_id, ats in places.items():
         marker = vocabulary.text((token_id,)).lower()
-        if _closes(marker):
+        if _closes(marker) or (token_id == vocabulary.bos and len(ats) == 1):
             continue
         named = _named(marker)
         roles = [named or _behind(ids, at, places, vocabulary) for at in ats]

@@ -15,6 +15,7 @@ STRINGS: Mapping[str, str] = {
     "digits": "1234567890123456789",
     "digits_grouped": "1,234,567.89 2026-11-30 12:34",
     "capitals": "NASA HTTPServer parseURLFast",
+    "names": "JavaScript GitHub YouTube PowerPoint LinkedIn iPhone",
     "contractions": "I'll they've WE'RE don't",
     "accents": "naïve façade Ångström Žižek",
     "decomposed": "nai\u0308ve fac\u0327ade",
@@ -72,6 +73,7 @@ def template_asks(markers: Sequence[str] = ()) -> Iterator[Ask]:
     yield Ask("system_empty", ({"role": "system", "content": ""}, *base))
     yield Ask("turns", (*base, answer, _user("And another?")))
     yield Ask("turns_system", (system, *base, answer, _user("And another?")))
+    yield Ask("system_later", (*base, answer, system, _user("And another?")))
     yield Ask("prefill", (*base, {"role": "assistant", "content": "One is"}))
     thought = {**answer, "reasoning_content": "Italy has many towns."}
     yield Ask("reasoning", (*base, thought, _user("And another?")))
@@ -81,6 +83,8 @@ def template_asks(markers: Sequence[str] = ()) -> Iterator[Ask]:
     yield Ask("tools", base, (_tool("get_weather"), _tool("get_time")))
     yield Ask("tool_system", (system, *base), (_tool("get_weather"),))
     yield Ask("tool_called", (*base, *_round_trip(), _user("And another?")), (_tool("get_weather"),))
+    yield Ask("tool_thought", (*base, *_round_trip("Weather tells a town.")), (_tool("get_weather"),))
+    yield Ask("think_marker", (_user(f"{PLAIN} <think>Pisa</think> ."),))
     yield Ask("typed", ({"role": "user", "content": [{"type": "text", "text": PLAIN}]},))
     for name, tail in (("space", " "), ("newline", "\n"), ("newlines", "\n\n")):
         yield Ask(f"trailing_{name}", (_user(PLAIN + tail),))
@@ -101,19 +105,20 @@ def _tool(name: str) -> Mapping[str, Any]:
     }
     function = {
         "name": name,
-        "description": "Look it up \u2013 now",
+        "description": "Look it up \u2013 now, at https://example.org/a/b",
         "parameters": {**schema, "required": ["place"]},
     }
     return {"type": "function", "function": function}
 
 
-def _round_trip() -> tuple[Message, ...]:
+def _round_trip(thought: str | None = None) -> tuple[Message, ...]:
     call = {
         "id": "call_0",
         "type": "function",
         "function": {"name": "get_weather", "arguments": '{"place":"Pisa"}'},
     }
+    thinking = {} if thought is None else {"reasoning_content": thought}
     return (
-        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "assistant", "content": "", **thinking, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "call_0", "content": "Sunny, 21"},
     )

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -34,6 +34,10 @@ FAULTS: dict[str, tuple[str, Layer]] = {
     "no generation prompt": (PROMPT.removesuffix(SUFFIX), Layer.SUFFIX),
     "thinks though it should not": (PROMPT + "<think>\n", Layer.SUFFIX),
     "prefill closed": (PROMPT + "Sure<|im_end|>\n<|im_start|>assistant\n", Layer.SUFFIX),
+    "another BOS": ("<think>" + PROMPT.removeprefix("<s>"), Layer.BOS),
+    "BOS in each turn": (PROMPT.replace("<|im_start|>user", "<s><|im_start|>user"), Layer.BOS),
+    "marker misspelt": (PROMPT.replace("<|im_start|>user", "<im-start>user"), Layer.SPECIAL),
+    "begin lost with part of a turn": (PROMPT[PROMPT.index("Name a town.") :], Layer.TRUNCATION),
     "EOS behind the prompt": (PROMPT + "<|im_end|>", Layer.EOS),
     "turn not closed": (PROMPT.replace("Tuscany.<|im_end|>\n", "Tuscany."), Layer.EOS),
     "another system prompt": (PROMPT.replace("You are a helpful assistant.", "Be short."), Layer.SYSTEM),
@@ -63,6 +67,85 @@ def test_a_fault_is_blamed_on_its_layer(small: SmallTokenizer, name: str) -> Non
     text, layer = FAULTS[name]
 
     assert _blame(small, small.ids(text)).layer is layer
+
+
+CALLED = (
+    "<s>" + SYSTEM + FIRST + '<|im_start|>assistant\n<tool_call>{"city": "Pisa"}</tool_call><|im_end|>\n'
+    "<|im_start|>tool\nSunny<|im_end|>\n" + SUFFIX
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "layer"),
+    [
+        ('<tool_call>{"city": "Pisa"}</tool_call>', "", Layer.HISTORY),
+        ("<|im_start|>tool\n", "<|im_start|>user\n", Layer.HISTORY),
+        (SUFFIX, SUFFIX + "<think>\n", Layer.SUFFIX),
+    ],
+)
+def test_calls_behind_the_last_question_are_history_and_only_the_open_turn_is_the_suffix(
+    small: SmallTokenizer, old: str, new: str, layer: Layer
+) -> None:
+    head, _, tail = CALLED.rpartition(old)
+    found = difference(small.ids(CALLED), small.ids(head + new + tail), small.vocabulary)
+
+    assert found is not None
+    assert blame(found, small.vocabulary).layer is layer
+
+
+def test_escapes_in_calls_are_the_tools_only_where_the_definitions_have_them_too(
+    small: SmallTokenizer,
+) -> None:
+    both = CALLED.replace("Pisa", "<Pisa>").replace(FIRST, BLOCK + FIRST)
+
+    def blamed(used: str) -> Layer:
+        found = difference(small.ids(both), small.ids(used), small.vocabulary)
+        assert found is not None
+        return blame(found, small.vocabulary).layer
+
+    assert blamed(both.replace("<Pisa>", "\\u003cPisa\\u003e")) is Layer.HISTORY
+    escaped = both.replace("<Pisa>", "\\u003cPisa\\u003e").replace("<now>", "\\u003cnow\\u003e")
+    assert blamed(escaped) is Layer.TOOLS
+
+
+def test_a_no_break_space_that_becomes_a_plain_one_is_a_change_of_the_text(small: SmallTokenizer) -> None:
+    expected = small.ids(PROMPT.replace("sky blue", "sky\u00a0blue"))
+    found = difference(expected, small.ids(PROMPT), small.vocabulary)
+
+    assert found is not None
+    assert blame(found, small.vocabulary).layer is Layer.CONTENT
+
+
+def test_spaces_before_pieces_tokenized_apart_are_the_tokenizer_and_beside_a_marker_white_space() -> None:
+    texts = ["<u>", "</u>", "why", "is", "it", " why", " is", " it", " "]
+
+    def decode(ids: Sequence[int]) -> str:  # as SentencePiece: a text's first space is not written
+        return "".join(texts[i] for i in ids).removeprefix(" ")
+
+    vocabulary = Vocabulary(decode, frozenset({0, 1}), ends=frozenset({1}), size=len(texts))
+
+    def blamed(used: list[int]) -> Layer:
+        found = difference([0, 2, 6, 7, 1], used, vocabulary)
+        assert found is not None
+        return blame(found, vocabulary).layer
+
+    assert blamed([0, 2, 8, 6, 8, 7, 1]) is Layer.TOKENIZER
+    assert blamed([0, 5, 6, 7, 1]) is Layer.WHITE_SPACE
+
+
+def test_text_cut_inside_its_tokens_is_a_truncation_and_replaced_text_is_content(
+    small: SmallTokenizer,
+) -> None:
+    numbers = " ".join(str(number) for number in range(100, 140))
+    expected = small.ids(PROMPT.replace("the sky blue", numbers))
+
+    def blamed(left: str) -> Layer:
+        found = difference(expected, small.ids(PROMPT.replace("the sky blue", left)), small.vocabulary)
+        assert found is not None
+        return blame(found, small.vocabulary).layer
+
+    assert blamed(numbers[:26] + numbers[-14:]) is Layer.TRUNCATION
+    assert blamed(numbers[:24] + "Rome" + numbers[-16:]) is Layer.CONTENT
 
 
 def test_a_whole_system_turn_that_is_missing_is_the_system_prompt(small: SmallTokenizer) -> None:

@@ -12,7 +12,7 @@ from tokenizer_checks.templates.mutators.mutator import Encode, Mutator, marker_
 
 _THINK = re.compile(r"(</?think>)")
 # Brackets without a space between them, in either direction.
-_SHAPED = re.compile(r"<[^<>\s]{1,60}>|[\[\]][^\[\]\s]{1,30}[\[\]]")
+_SHAPED = re.compile(r"<[^<>\s]{1,60}>|[\[\]][^\[\]\s]{1,30}[\[\]]|\]<\][a-z]+\[>\[")
 # Each pattern finds where another pre-tokenizer cuts and the model's own does not.
 _WORD = re.compile(r"(?<=\S)(?=\s)|(?<=\w)(?=[^\w\s])|(?<=[^\w\s])(?=\w)|(?<=\s)(?=\S)")
 _DIGIT = re.compile(r"(?<=\d)(?=\d)|(?<=\D)(?=\d)|(?<=\d)(?=\D)")
@@ -55,7 +55,7 @@ def _cut_at(joints: re.Pattern[str]) -> Callable[[Prompt, str, Encode], Sequence
 
 
 def _markers(prompt: Prompt, text: str, encode: Encode) -> re.Pattern[str]:
-    """Return what finds the control tokens in a text, those of unusual looks too: no pre-tokenizer cuts them."""
+    """Return what finds the control tokens in a text, whatever their looks: no pre-tokenizer cuts them."""
     looked = {one for one in _SHAPED.findall(text) if _is_marker(one, encode)}
     longest_first = sorted(looked, key=lambda one: (-len(one), one))
     return re.compile("|".join([*map(re.escape, longest_first), marker_pattern(prompt).pattern]))

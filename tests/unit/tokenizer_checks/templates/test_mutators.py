@@ -201,3 +201,13 @@ def test_another_pre_tokenizer_keeps_the_text_and_the_markers() -> None:
         assert result.ids is not None
         assert len(result.ids) > len(honest)
         assert result.ids.count(token("<|im_end|>")) == honest.count(token("<|im_end|>"))
+
+
+def test_another_pre_tokenizer_keeps_a_marker_whole_that_only_the_tokenizer_knows() -> None:
+    chat = next(f.chat for f in fixtures() if f.name == "think_text")
+    prompt = Prompt(CHATML, chat, DAY, SPECIAL)
+
+    ids = mutate_ids(BY_NAME["words_cut"], prompt, RENDERER, encode).ids
+    assert ids is not None
+    assert {token("<think>"), token("</think>")} <= set(ids)
+    assert token("think") not in ids
