@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from probes.http_endpoint import connect
 from probes.prompt_ids import show
 from reference_engine.local_reference import LocalReference
 from reference_engine.server.tool_calls.template import TOOLS_TEMPLATE
-from ringtrue.endpoint import Endpoint, PromptFormat, Reply
+from ringtrue.endpoint import Endpoint, PromptFormat
 from ringtrue.records import Cause, EndpointSpec, Exchange, Finding, Party, Request, State
 from ringtrue.verdict import state_of
 from tests.engines import servers, templates
@@ -35,23 +34,16 @@ pytestmark = pytest.mark.engines
 
 
 class Rendering:
-    """An endpoint of which every request brings its own chat template along."""
+    """An endpoint of which every chat brings its own template along."""
 
-    def __init__(self, endpoint: Endpoint, template: str | None) -> None:
+    def __init__(self, endpoint: Endpoint, template: str) -> None:
         self.spec = endpoint.spec
         self._endpoint = endpoint
-        self._template: Mapping[str, Any] = {} if template is None else {"chat_template": template}
+        self._template = template
 
     async def send(self, request: Request) -> Exchange:
-        chat = request.messages is not None
-        return await self._endpoint.send(
-            replace(request, extra={**request.extra, **self._template}) if chat else request
-        )
-
-    async def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Reply:
-        # The responses route takes no template of a request.
-        mine = {} if body is None or "messages" not in body else self._template
-        return await self._endpoint.call(method, path, None if body is None else {**body, **mine})
+        extra = {**request.extra, "chat_template": self._template}
+        return await self._endpoint.send(replace(request, extra=extra))
 
 
 async def compare(
@@ -63,9 +55,11 @@ async def compare(
     chats = choose_chats(())
     owns = {named.name: ByTemplate(prompts, named.chat, datetime.now(UTC)) for named in chats}
     async with aclosing(connect(spec, {})) as endpoint:
-        shown = await ask_chats(Rendering(endpoint, template), chats, lambda: None)  # type: ignore[arg-type]
-    if template is not None:  # a route that does not render by it shows the honest prompt
-        shown = {name: tuple(one for one in ways if one.way != "responses") for name, ways in shown.items()}
+        if template is None:
+            shown = await ask_chats(endpoint, chats, lambda: None)
+        else:
+            mutated: Any = Rendering(endpoint, template)
+            shown = {one.name: await show(mutated, one.chat, ways={"chat"}, id=one.name) for one in chats}
     outcomes = [judge_chat(name, ways, owns[name], prompts.vocabulary) for name, ways in shown.items()]
     yardstick = Yardstick(OWN, reference.model, prompts.vocabulary)
     return compared(spec.name, spec.model, outcomes, owns, yardstick)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -30,6 +30,10 @@ from ringtrue.records import Cause, Check, EndpointSpec, Finding, Observation, P
 from ringtrue.verdict import conclude, state_of
 
 MODEL = "smollm2-135m"
+PLAIN = """\
+{% for message in messages %}\
+{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}\
+{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"""
 NOW = datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
@@ -57,12 +61,13 @@ async def night(
     own: str | None = None,
     dialect: str = "vllm",
     count: int = 8,
+    at: datetime = NOW,
 ) -> Night:
     """Spend a night with a server whose template is ``template``, where the model's own is ``own``."""
     loaded = engine.load(MODEL)
     if own is not None:
         loaded = replace(loaded, codec=loaded.codec.with_template(own))
-    part = PromptsPart(LocalReference(engine, loaded), count=count, at=NOW)
+    part = PromptsPart(LocalReference(engine, loaded), count=count, at=at)
     replica = Replica("m", MODEL, faults or Faults(), chat_template=template or own)
     app = create_app(engine, replica, rng=random.Random(4))  # noqa: S311 - ids of calls
     states: dict[tuple[str, str], float] = {}
@@ -156,6 +161,23 @@ async def test_counts_alone_show_that_prompts_are_longer_and_say_that_they_are_c
     assert "counts" in finding.message
     assert set(doubled.of(DEPARTURE).values()) == {1.0}
     assert doubled.of(IDS) == {}
+
+
+@pytest.mark.parametrize(("off", "codes"), [(-1, set()), (0, set()), (1, set()), (40, {"prompts.date"})])
+async def test_a_template_that_writes_the_day_is_right_on_the_servers_day_and_the_next(engine, off, codes):
+    dated = "{{ '<|im_start|>system\nToday is ' + strftime_now('%d %B %Y') + '.<|im_end|>\n' }}" + PLAIN
+    found = await night(engine, own=dated, at=datetime.now(UTC) + timedelta(days=off), count=6)
+
+    assert set(found.drifting) == codes
+    assert len(set(found.of(IDS).values())) > 1
+
+
+async def test_states_do_not_depend_on_the_day(engine):
+    dated = "{{ '<|im_start|>system\nToday is ' + strftime_now('%d %B %Y') + '.<|im_end|>\n' }}" + PLAIN
+    frozen = dated.replace("strftime_now('%d %B %Y')", "'04 July 2024'")
+    today, frozen_night = await night(engine, own=dated, count=3), await night(engine, own=frozen, count=3)
+
+    assert today.of(IDS) == frozen_night.of(IDS)
 
 
 async def test_the_same_prompts_have_the_same_states_on_another_night(engine):
