@@ -10,6 +10,8 @@ chats, 43 known faults. Four questions:
 - held-out pairs (benchmarks/held_out_templates.toml): revisions of published
   templates, what other programs write, and faults by hand, collected before
   the rules were tuned. A pair is right if most of the chats that it changes are.
+  A second set (held_out_templates_second.toml) was written apart from the rules;
+  each set has its own figures, and is held to the goal by itself.
 - counts of prompt tokens alone: which faults are seen, and how many hypotheses stay.
 - an honest server whose calendar is a day off, and midnights: any alarm at all?
 
@@ -29,7 +31,7 @@ from typing import Any
 
 from template_figures.counted import vocabularies_apart
 from template_figures.examined import Examined, examine, pairing
-from template_figures.held_out import Judged, held_out_pairs
+from template_figures.held_out import FILES, Judged, Pair, held_out_pairs
 from template_figures.mutated import LAYERS, Tally, tallies
 from template_figures.real_models import real_models, vocabulary
 
@@ -97,10 +99,17 @@ def _row(tally: Tally) -> dict[str, Any]:
 
 
 def held_out(found: Iterable[Examined]) -> dict[str, Any]:
-    """Return the figures of the held-out pairs."""
+    """Return the figures of the held-out pairs, each set by itself, by its number."""
     judged = {name: rows for one in found for name, rows in one.held_out.items()}
-    pairs = {pair.name: pair for pair in held_out_pairs() if pair.name in judged}
-    rows = {
+    sets: dict[int, dict[str, Pair]] = {number: {} for number in FILES}
+    for pair in held_out_pairs():
+        if pair.name in judged:
+            sets[pair.number][pair.name] = pair
+    return {str(number): _of_set(pairs, judged) for number, pairs in sets.items()}
+
+
+def _of_set(pairs: Mapping[str, Pair], judged: Mapping[str, Sequence[Judged]]) -> dict[str, Any]:
+    rows: dict[str, dict[str, Any]] = {
         name: {
             "kind": pair.kind,
             "layer": pair.layer.value,
@@ -200,12 +209,15 @@ def vocabularies() -> dict[str, Any]:
 
 def goals(result: Mapping[str, Any]) -> dict[str, bool]:
     """Return which of the goals are met."""
-    known, pairs, counted = result["known_faults"]["all"], result["held_out"], result["counts"]
+    known, counted = result["known_faults"]["all"], result["counts"]
     return {
         "every fault seen": known["seen"] == known["n"],
         "known faults, layer right": known["layer_right_of_equals"] >= NAMED * known["n"],
         "known faults, named": known["named"] == known["n"],
-        "held-out pairs, layer right": pairs["right"] >= HELD_OUT * pairs["pairs"],
+        **{
+            f"held-out pairs of set {number}, layer right": pairs["right"] >= HELD_OUT * pairs["pairs"]
+            for number, pairs in result["held_out"].items()
+        },
         "seen by counts alone": counted["seen"] >= COUNTED * counted["n"],
         "no false alarm": not result["false_alarms"]["alarms"],
     }
@@ -224,11 +236,11 @@ def show(result: Mapping[str, Any]) -> None:
             f" {row['layer_right_of_equals'] / row['n']:9.1%} {row['named'] / row['n']:7.1%}"
             f" {row['named_and_of_one_layer'] / row['n']:9.1%}  {instead}"
         )
-    pairs = result["held_out"]
-    print(f"\nheld-out pairs right: {pairs['right']} of {pairs['pairs']}", end="; ")
-    print(f"chats right: {pairs['chats_right']:,} of {pairs['chats']:,}")
-    for layer, (right, n) in pairs["by_layer"].items():
-        print(f"    {layer:14} {right} of {n}")
+    for number, pairs in result["held_out"].items():
+        print(f"\nheld-out pairs of set {number} right: {pairs['right']} of {pairs['pairs']}", end="; ")
+        print(f"chats right: {pairs['chats_right']:,} of {pairs['chats']:,}")
+        for layer, (right, n) in pairs["by_layer"].items():
+            print(f"    {layer:14} {right} of {n}")
     counted, apart, alarms = result["counts"], result["vocabularies"], result["false_alarms"]
     print(f"\nby counts: {counted['seen']:,} of {counted['n']:,} (template, fault) seen", end=", ")
     print(f"{counted['seen_with_a_free_constant']:,} where the server may hide tokens")

@@ -1,4 +1,4 @@
-"""Pairs of templates that no rule was tuned on (held_out_templates.toml), and what is said of them."""
+"""Pairs of templates that no rule was tuned on (held_out_templates*.toml), and what is said of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from typing import Any
 
 from ringtrue.errors import ModelError
 from tokenizer_checks.blame import Layer, blame
-from tokenizer_checks.difference import difference
+from tokenizer_checks.difference import Difference, difference
 from tokenizer_checks.templates.environment import Renderer
 from tokenizer_checks.templates.fixtures import Fixture
 from tokenizer_checks.templates.model import ModelPrompts
 
-FILE = Path(__file__).parent.parent / "held_out_templates.toml"
+_FOLDER = Path(__file__).parent.parent
+FILES = {1: _FOLDER / "held_out_templates.toml", 2: _FOLDER / "held_out_templates_second.toml"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,13 @@ class Edit:
 class Pair:
     """A published template, what a server used in its place, and the layer to blame.
 
-    ``layers`` are fixtures with another right layer, ``left_out`` those in
-    which two layers change at once. ``apart`` cuts the text before it is
-    tokenized, ``unknown`` are markers tokenized as text.
+    ``number`` is that of the set it belongs to. ``layers`` are fixtures with
+    another right layer, ``left_out`` those in which two layers change at once.
+    ``apart`` cuts the text before it is tokenized, ``unknown`` are markers
+    tokenized as text.
     """
 
+    number: int
     name: str
     template: str
     sha256: str
@@ -84,15 +87,19 @@ def pieces(pair: Pair, text: str) -> list[str]:
     return [text] if joints is None else [piece for piece in re.split(joints, text) if piece]
 
 
-def held_out_pairs(file: Path = FILE) -> tuple[Pair, ...]:
-    """Return all pairs, in the order of the file; names are unique."""
-    data = tomllib.loads(file.read_text(encoding="utf-8"))
-    return tuple(_pair(row, data["sha256"]) for row in data["pair"])
+def held_out_pairs(files: Mapping[int, Path] = FILES) -> tuple[Pair, ...]:
+    """Return the pairs of all sets, in the order of the files; names are unique."""
+    pairs: list[Pair] = []
+    for number, file in files.items():
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        pairs += (_pair(number, row, data["sha256"]) for row in data["pair"])
+    return tuple(pairs)
 
 
-def _pair(row: Mapping[str, Any], hashes: Mapping[str, str]) -> Pair:
+def _pair(number: int, row: Mapping[str, Any], hashes: Mapping[str, str]) -> Pair:
     edits = (Edit(edit["from"], edit["to"], edit.get("all", False)) for edit in row.get("edits", ()))
     return Pair(
+        number=number,
         name=row["name"],
         template=row["template"].removesuffix(".jinja"),
         sha256=hashes[row["template"]],
@@ -117,8 +124,10 @@ class Judged:
     blamed: Layer
 
 
-def judged(pair: Pair, prompts: ModelPrompts, chats: Sequence[Fixture], now: datetime) -> Iterator[Judged]:
-    """Yield the fixtures whose IDs the pair changes; refused ones are left out."""
+def changes(
+    pair: Pair, prompts: ModelPrompts, chats: Sequence[Fixture], now: datetime
+) -> Iterator[tuple[str, Difference]]:
+    """Yield the fixtures whose IDs the pair changes, and how; refused ones are left out."""
     renderer, edited = Renderer(), cache(pair.edited)
     for fixture in chats:
         if fixture.name in pair.left_out:
@@ -132,5 +141,10 @@ def judged(pair: Pair, prompts: ModelPrompts, chats: Sequence[Fixture], now: dat
             continue
         found = difference(expected, used, prompts.vocabulary)
         if found is not None:
-            right = pair.layers.get(fixture.name, pair.layer)
-            yield Judged(fixture.name, right, blame(found, prompts.vocabulary).layer)
+            yield fixture.name, found
+
+
+def judged(pair: Pair, prompts: ModelPrompts, chats: Sequence[Fixture], now: datetime) -> Iterator[Judged]:
+    """Yield what is blamed in each of ``changes``, beside what is right."""
+    for name, found in changes(pair, prompts, chats, now):
+        yield Judged(name, pair.layers.get(name, pair.layer), blame(found, prompts.vocabulary).layer)

@@ -1,6 +1,8 @@
 """The benchmark of templates: its held-out pairs, and its figures on two templates."""
 
+import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib import import_module
 from types import SimpleNamespace
@@ -8,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 
 from reference_engine.models.codec import TokenCodec
-from ringtrue.errors import ModelError
 from tests.material import template_folder
 from tests.small_models import byte_level_tokenizer
 from tokenizer_checks.blame import Layer
@@ -64,34 +65,58 @@ def test_a_models_markers_are_one_id_each_and_the_vocabulary_stays_as_it_is(figu
 
 
 def test_the_pairs_are_many_spread_and_most_revisions_name_their_source(figures):
-    pairs = figures.held_out.held_out_pairs()
-    assert len({pair.name for pair in pairs}) == len(pairs) >= 30
-    assert sum(pair.kind == "revision" for pair in pairs) >= 12
-    assert all(pair.source for pair in pairs if pair.kind != "made")
-    assert len({pair.template for pair in pairs}) >= 12
-    assert {pair.layer for pair in pairs} == set(Layer) - {Layer.UNKNOWN}
+    every = figures.held_out.held_out_pairs()
+    assert len({pair.name for pair in every}) == len(every)
+    assert sum(pair.kind == "revision" for pair in every) >= 12
+    assert all(pair.source for pair in every if pair.kind != "made")
+    for number in (1, 2):
+        pairs = [pair for pair in every if pair.number == number]
+        assert len(pairs) >= 30
+        assert len({pair.template for pair in pairs}) >= 12
+        assert {pair.layer for pair in pairs} == set(Layer) - {Layer.UNKNOWN}
 
 
-def test_every_pair_changes_the_ids_of_a_chat(figures, models):
+def test_pairs_are_written_for_the_files_that_were_fetched(figures):
     for pair in figures.held_out.held_out_pairs():
-        if pair.apart or pair.unknown:
-            continue  # they change no text: the next tests
+        file = template_folder() / f"{pair.template}.jinja"
+        assert hashlib.sha256(file.read_bytes()).hexdigest() == pair.sha256, pair.name
+
+
+def test_the_second_set_repeats_nothing_of_the_first(figures):
+    first, second = ([pair for pair in figures.held_out.held_out_pairs() if pair.number == n] for n in (1, 2))
+    assert not {pair.sha256 for pair in first} & {pair.sha256 for pair in second}
+    for part in ("name", "change", "edits", "apart", "unknown"):
+        told, again = ({getattr(pair, part) for pair in pairs} - {None, ()} for pairs in (first, second))
+        assert told, part
+        assert again, part
+        assert not told & again, part
+
+
+def test_every_edit_of_a_pair_changes_the_ids_of_a_chat(figures, models):
+    for pair in figures.held_out.held_out_pairs():
         prompts = bytes_of(figures, models[pair.template])
-        assert any(figures.held_out.judged(pair, prompts, fixtures(), NOW)), pair.name
+        alone = [(edit,) for edit in pair.edits]  # pairs without edits change no text: the next test
+        for edits in {pair.edits, *alone} - {()}:
+            part = replace(pair, edits=edits)
+            assert any(figures.held_out.changes(part, prompts, fixtures(), NOW)), (pair.name, edits)
 
 
-def test_every_pair_of_the_tokenizers_cuts_the_text_of_a_chat(figures, models):
+def test_every_pair_of_the_tokenizers_changes_the_ids_of_a_chat(figures, models):
     for pair in figures.held_out.held_out_pairs():
         if not (pair.apart or pair.unknown):
             continue
-        prompts = bytes_of(figures, models[pair.template])
-        texts = []
-        for fixture in fixtures():
-            try:
-                texts.append(prompts.text(fixture.chat, NOW))
-            except ModelError:
-                continue
-        assert any(len(figures.held_out.pieces(pair, text)) > 1 for text in texts), pair.name
+        prompts = figures.real_models.prompts_of(models[pair.template])
+        assert any(figures.held_out.changes(pair, prompts, fixtures(), NOW)), pair.name
+
+
+def test_a_fixture_may_have_a_right_layer_of_its_own(figures, models):
+    pairs = {pair.name: pair for pair in figures.held_out.held_out_pairs()}
+    pair = pairs["gemma_answers_by_assistant"]
+    chats = [one for one in fixtures() if one.name in ("two_turns", "prefill", "prefill_after_history")]
+    prompts = bytes_of(figures, models[pair.template])
+
+    right = {one.fixture: one.right for one in figures.held_out.judged(pair, prompts, chats, NOW)}
+    assert right == {"two_turns": Layer.HISTORY, "prefill": Layer.SUFFIX}
 
 
 def test_fixtures_that_a_pair_names_are_there(figures):
@@ -152,12 +177,12 @@ def test_a_missed_goal_is_told(figures):
     perfect = {"n": 100, "seen": 100, "layer_right_of_equals": 95, "named": 100}
     result = {
         "known_faults": {"all": perfect},
-        "held_out": {"right": 9, "pairs": 10},
+        "held_out": {"1": {"right": 9, "pairs": 10}, "2": {"right": 29, "pairs": 32}},
         "counts": {"seen": 80, "n": 100},
         "false_alarms": {"alarms": []},
     }
     assert all(figures.command.goals(result).values())
-    result["held_out"] = {"right": 8, "pairs": 10}
+    result["held_out"]["2"]["right"] = 28
     assert [goal for goal, met in figures.command.goals(result).items() if not met] == [
-        "held-out pairs, layer right"
+        "held-out pairs of set 2, layer right"
     ]
