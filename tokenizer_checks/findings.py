@@ -122,11 +122,12 @@ def _harm_words(harm: Harm | None) -> str:
 
 def _equal(endpoint: str, agreement: Agreement) -> Finding:
     right = agreement.seen - agreement.differing
+    prompts = f"{right:,} prompt{'s' * (right != 1)}"
     below = f" below {agreement.onset:,} tokens" if agreement.onset is not None else ""
     words = (
-        f"token counts fit the model's template in {right} prompts{below} (the server shows no IDs)"
+        f"token counts fit the model's template in {prompts}{below} (the server shows no IDs)"
         if agreement.counted
-        else f"the token IDs are the model's own in {right} prompts{below}"
+        else f"the token IDs are the model's own in {prompts}{below}"
     )
     return Finding(
         endpoint=endpoint,

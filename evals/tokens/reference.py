@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reference_engine.tokenizers.opening import open_tokenizer
-
 from evals.tokens.named_format import NamedFormat
 from evals.tokens.template_files import read_templates
 from reference_engine.models.names import parse_name
 from reference_engine.models.sources import find_tokenizer
+from reference_engine.tokenizers.opening import open_tokenizer
 from ringtrue.errors import UsageError
 
 
