@@ -106,10 +106,11 @@ class PromptsPart:
 
 
 def with_layers(of_curve: Sequence[Finding], of_parts: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return the curve's findings, that of other token IDs with what the chats tell of the layer."""
-    told = next((f for f in of_parts if f.code.startswith(OF_CHATS) and state_of(f) in DRIFT), None)
-    if told is None:
+    """Return the curve's findings, that of other token IDs with the layer that most chats tell."""
+    drifting = [f for f in of_parts if f.code.startswith(OF_CHATS) and state_of(f) in DRIFT]
+    if not drifting:
         return tuple(of_curve)
+    told = max(drifting, key=lambda finding: finding.value or 0.0)  # the layer of most chats
     return tuple(
         replace(finding, message=f"{finding.message}; of the chats: {told.message}")
         if finding.check is Check.TOKENS and state_of(finding) in DRIFT
