@@ -162,6 +162,19 @@ def test_alarms_are_raised_and_closed_and_the_newest_run_of_each_comparable_nigh
     assert store.alarms("acme", Check.LOGPROBS) == (closed,)
 
 
+def test_numbers_of_single_questions_are_read_by_their_label_with_the_runs_own_the_last(store: Store) -> None:
+    for run, value in (("r1", 1.0), ("r2", 2.0**52 - 1), ("r3", 3.0)):
+        store.start_run(run, run)
+        store.add_observations(
+            [Observation("acme", "prompts", "prompt_ids", value, "hash", 1, NOW, run, session="one_user.0a")]
+        )
+
+    read = store.labelled("acme", ["prompt_ids"], run="r2", limit=2)
+
+    assert [night.run for night in read] == ["r3", "r2"]  # all began at one moment
+    assert read[-1].values == {("prompt_ids", "one_user.0a"): 2.0**52 - 1}
+
+
 def test_a_database_of_the_first_version_is_upgraded_and_keeps_what_it_held(store: Store, url: str) -> None:
     store.start_run("r1")
     store.conclude("r1", [FINDING], [VERDICT])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from ringtrue.nightly_numbers import Reading
+from ringtrue.nightly_numbers import OF_CHATS, Reading
 from ringtrue.records import Check, Severity, Stratum
 from ringtrue.store import Store
 from tests.unit.ringtrue.kept import FOUND, NOON, OBSERVED, RAISED, TTL, Clock
@@ -78,3 +78,35 @@ def test_alarms_of_all_checks_are_read_at_once(store: Store) -> None:
     store.conclude("r1", [], [], [RAISED, other])
     assert set(store.alarms("acme")) == {RAISED, other}
     assert store.alarms("acme", Check.OUTPUT) == (other,)
+
+
+def test_what_the_chats_of_a_night_say_does_not_leave_its_other_numbers_out(store: Store) -> None:
+    measure(store, "a", 0.25)
+    chats = replace(FOUND, check=Check.TOKENS, code=f"{OF_CHATS}tools", severity=Severity.WARN)
+    store.conclude("a", [chats], [])
+    measure(store, "b", 0.5, ids=Severity.WARN)
+    store.conclude("b", [replace(chats, severity=Severity.INFO)], [])
+
+    store.start_run("c", "b")
+    assert values(store, PARTS, "c", counts=False) == [0.25]
+
+
+def test_numbers_of_single_questions_are_read_by_their_label_whatever_the_basis(
+    store: Store, clock: Clock
+) -> None:
+    ids = replace(OBSERVED, probe="prompts", metric="prompt_ids", unit="hash", context_length=None)
+    for run, basis, value in (("a", "b", 1.0), ("b", "other", 2.0), ("c", "b", 2.0**52 - 1)):
+        store.start_run(run, basis)
+        mine = replace(ids, run=run, value=value, session="one_user.0a")
+        store.add_observations(
+            [mine, replace(mine, session=None), replace(mine, stratum=Stratum.LIVE, value=0.0)]
+        )
+        store.add_observations([replace(mine, endpoint="zeta"), replace(mine, metric="other")])
+        clock.now += timedelta(days=1)
+
+    read = store.labelled("acme", ["prompt_ids"], run="c", limit=2)
+
+    assert [night.run for night in read] == ["b", "c"]
+    assert read[-1].values == {("prompt_ids", "one_user.0a"): 2.0**52 - 1}
+    assert store.labelled("acme", ["prompt_ids"], run="a", limit=9)[-1].run == "a"
+    assert store.labelled("acme", ["nothing"], run="c", limit=9) == ()
