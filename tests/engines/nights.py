@@ -28,11 +28,15 @@ _PATIENT = {"first_byte_timeout": 600.0}  # seconds: two cores are shared with t
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How one engine is asked: ``buckets`` are pairs of length (tokens) and number of prompts."""
+    """How one engine is asked: ``buckets`` are pairs of length (tokens) and number of prompts.
+
+    ``chats`` are asked for their token IDs, or for their counts.
+    """
 
     dialect: str
     buckets: Sequence[tuple[int, int]]
     context_length: int | None = None
+    chats: int = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,11 @@ def spend_night(server: Server, reference: Reference, folder: Path, plan: Plan) 
         "limits": _PATIENT,
     }
     settings = settings_from(
-        {"probe": {"buckets": plan.buckets}, "parts": NO_PARTS, "endpoints": [endpoint]},
+        {
+            "probe": {"buckets": plan.buckets},
+            "parts": {**NO_PARTS, "prompts": plan.chats},
+            "endpoints": [endpoint],
+        },
         source="tests/engines",
     )
     clock = system_clock()

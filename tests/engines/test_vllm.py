@@ -19,6 +19,11 @@ from tests.engines.servers import MODEL, Server
 
 pytestmark = pytest.mark.engines
 
+_SAID = {
+    "generation-prompt-dropped": "the IDs are exactly those of generation_prompt_dropped",
+    "default-system-dropped": "the system prompt is another one, missing or added",
+    "double-bos": "the IDs are exactly those of bos_doubled",
+}
 BUCKETS = ((32, 64), (128, 24), (512, 16), (2048, 4))
 
 
@@ -100,6 +105,8 @@ def test_a_mutated_template_is_a_prompt_fault_and_never_numerics(
     assert tokens.cause is Cause.PROMPT
     assert tokens.value is not None
     assert tokens.value > 0  # nats from the answers that the right prompt gives
+    _, _, of_chats = tokens.reason.partition("; of the chats: ")
+    assert _SAID[vllm_mutated.name.removeprefix("vllm-")] in of_chats, tokens.reason
     # On the IDs the server really used its numbers are the model's own.
     assert night.verdicts[Check.LOGPROBS].verdict is State.OK, night.verdicts[Check.LOGPROBS]
     assert night.verdicts[Check.WIRE].verdict is State.OK
