@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from ringtrue.endpoint import PromptFormat, Reference
+from tokenizer_checks.templates.model import near_days
 
 ANY_DAY = datetime(2024, 7, 26, 12, tzinfo=UTC)
 """A day that stays the same: what nights have in common is told with the date of this one."""
 
-_DAY = timedelta(days=1)
 _CLOCK = "strftime_now"  # the only way by which a template learns the day
 
 
@@ -30,10 +30,9 @@ def nearby(
 ) -> dict[str, tuple[tuple[int, ...], ...]]:
     """Return, by chat, the IDs that are right the day before ``now`` and the day after.
 
-    A server lives in a time zone that nobody knows, and midnight passes between
-    a question and its answer. Empty where the template writes no date.
+    Empty where the template writes no date. (`near_days`)
     """
     if not is_dated(reference):
         return {}
-    days = [reference.on_day(now + by) for by in (-_DAY, _DAY)]
+    days = [reference.on_day(day) for day in near_days(now)[1:]]
     return {name: tuple(day.render(messages) for day in days) for name, messages in chats.items()}

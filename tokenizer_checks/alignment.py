@@ -87,6 +87,22 @@ def shared_head(one: Ids, other: Ids) -> int:
     return min(len(one), len(other))
 
 
+def nearest(right: Sequence[tuple[int, ...]], used: Sequence[int]) -> tuple[int, ...]:
+    """Return which of several right lists of IDs ``used`` is to be held against.
+
+    An equal one, else the one with most tokens in common at both ends, the
+    first among equals: a date that is right by the server's calendar is then
+    not blamed for a fault beside it.
+
+    Raises:
+        ValueError: ``right`` is empty.
+    """
+    seen = tuple(used)
+    if seen in right:
+        return seen
+    return max(right, key=lambda ids: shared_head(ids, seen) + shared_head(ids[::-1], seen[::-1]))
+
+
 def _between(blocks: Iterable[Block], expected: int, used: int) -> Iterator[Run]:
     at = used_at = 0
     for start, used_start, length in (*blocks, (expected, used, 0)):

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from evals.tokens.library import chat_of
 from reference_engine.models.codec import TokenCodec
 from ringtrue.errors import ModelError
-from tokenizer_checks.counts.asks import Ask, template_asks, tokenizer_asks
+from tokenizer_checks.counts.asks import template_asks, tokenizer_asks
 from tokenizer_checks.counts.consistency import Counts, consistent, undetectable
-from tokenizer_checks.templates.chat import Chat
 from tokenizer_checks.templates.environment import Renderer
 from tokenizer_checks.templates.model import ModelPrompts
 from tokenizer_checks.templates.mutators import MUTATORS, mutate_ids
@@ -67,7 +67,7 @@ def _library(
     library: dict[str, dict[str, int]] = {name: {} for name in (OWN, *(one.name for one in MUTATORS))}
     refused = {one.name: 0 for one in MUTATORS}
     for ask in (*tokenizer_asks(), *template_asks(markers)):
-        prompt = prompts.prompt(_chat(ask), now)
+        prompt = prompts.prompt(as_rendered(chat_of(ask))[0], now)
         try:
             honest = prompts.encode(renderer.render(prompt), parse_special=True)
         except ModelError:
@@ -80,15 +80,6 @@ def _library(
             else:
                 library[one.name][ask.name] = len(mutated.ids)
     return library, refused
-
-
-def _chat(ask: Ask) -> Chat:
-    chat = Chat(
-        messages=ask.messages,
-        tools=ask.tools or None,
-        options=dict(ask.extra.get("chat_template_kwargs", {})),
-    )
-    return as_rendered(chat)[0]
 
 
 def vocabularies_apart(codecs: Mapping[str, TokenCodec]) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ringtrue.errors import ModelError
+from tokenizer_checks.alignment import nearest
 from tokenizer_checks.blame import blame
 from tokenizer_checks.difference import difference
 from tokenizer_checks.templates.fixtures import Fixture
@@ -63,8 +64,7 @@ def told(prompts: ModelPrompts, chats: Sequence[Fixture], now: datetime) -> Iter
             continue
         faults = prompts.faults(fixture.chat, now)
         for name, used in faults.items():
-            expected = days[0] if len(days) == 1 else prompts.expected(fixture.chat, now, used)
-            found = difference(expected, used, prompts.vocabulary)
+            found = difference(nearest(days, used), used, prompts.vocabulary)
             if found is None:
                 yield Told(fixture.name, name, False, "unseen", (), 0)
                 continue

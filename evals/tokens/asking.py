@@ -15,7 +15,7 @@ from probes.http_endpoint import connect
 from probes.prompt_ids import Shown, show
 from ringtrue.endpoint import Endpoint
 from ringtrue.errors import MeasureError
-from ringtrue.records import EndpointSpec, FailureKind, Request, Sampling
+from ringtrue.records import EndpointSpec, FailureKind
 
 AUTO = "auto"
 _NO_SUCH_ROUTE = frozenset({FailureKind.NOT_FOUND, FailureKind.REFUSED})  # the others concern every route
@@ -45,12 +45,7 @@ async def introduced(spec: EndpointSpec, env: Mapping[str, str]) -> EndpointSpec
 def cost_line(spec: EndpointSpec, chats: Sequence[NamedChat]) -> str:
     """Return what asking for these chats costs at most: each by every way that the dialect has."""
     ways = len(dialect_named(spec.dialect).ways)
-    sampling = Sampling(temperature=0.0, max_tokens=1)
-    requests = [
-        Request(id=named.name, messages=named.chat.messages, tools=named.chat.tools, sampling=sampling)
-        for named in chats
-    ]
-    return render_cost(cost_at_most((spec, request) for request in requests for _ in range(ways)))
+    return render_cost(cost_at_most((spec, named.request) for named in chats for _ in range(ways)))
 
 
 async def ask_chats(

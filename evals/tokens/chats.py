@@ -12,7 +12,7 @@ import orjson
 
 from ringtrue.errors import UsageError
 from ringtrue.payload import from_body
-from ringtrue.records import Request
+from ringtrue.records import Request, Sampling
 from tokenizer_checks.templates.chat import Chat
 from tokenizer_checks.templates.fixtures import fixtures
 
@@ -48,6 +48,12 @@ class NamedChat:
 
     name: str
     chat: Chat
+
+    @property
+    def request(self) -> Request:
+        """What asking for it costs is that of this request: its messages and tools, for one token."""
+        sampling = Sampling(temperature=0.0, max_tokens=1)
+        return Request(self.name, messages=self.chat.messages, tools=self.chat.tools, sampling=sampling)
 
 
 def known_chats(marker: str | None = None) -> Mapping[str, Chat]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from evals.tokens.counting import Counted
 from evals.tokens.library import Library, dated, hypothesis
@@ -19,8 +19,8 @@ from tokenizer_checks.counts.consistency import (
     indistinguishable,
     undetectable,
 )
+from tokenizer_checks.templates.model import near_days
 
-_DAYS = (timedelta(0), timedelta(days=-1), timedelta(days=1))
 _MARKERS = 3
 
 
@@ -78,9 +78,11 @@ def infer(
         ModelError: a model has no chat template, or refuses every request.
     """
     promised = hypothesis(formats[0].name)
-    days = [now + by for by in _DAYS]
     asks = [ask for ask in asks_for(formats) if ask.name in counted.counts]
-    tried = [(consistent(counted.counts, held, hidden=hidden), held) for held in dated(formats, asks, days)]
+    tried = [
+        (consistent(counted.counts, held, hidden=hidden), held)
+        for held in dated(formats, asks, near_days(now))
+    ]
     told, held = max(tried, key=lambda one: (one[0].own(promised) is True, len(one[0].fits)))
     fits = {fit.name for fit in told.fits}
     return Inferred(

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from ringtrue.endpoint import PromptFormat
 from tokenizer_checks.templates.model import ModelPrompts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NamedFormat:
     """What token IDs are held against."""
 
     name: str
     model: PromptFormat
 
-    @property
+    @cached_property
     def prompts(self) -> ModelPrompts:
         """The prompts by the template and the tokenizer."""
         return ModelPrompts(self.model, name=f"chat template of {self.name}")

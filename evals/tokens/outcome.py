@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from evals.tokens.own import ByTemplate, Ids, Own, nearest
+from evals.tokens.own import ByTemplate, Ids, Own
 from probes.prompt_ids import Shown, best, invariants
 from ringtrue.report import counted
+from tokenizer_checks.alignment import nearest
 from tokenizer_checks.blame import Blame, blame
 from tokenizer_checks.difference import Difference, difference
 from tokenizer_checks.metamorphic import Relation
@@ -94,7 +95,7 @@ def _held_against(seen: Outcome, own: Own, vocabulary: Vocabulary) -> Outcome:
         fits = any(len(ids) == seen.count for ids in own.right)
         match = Match.COUNT_FITS if fits else Match.COUNT_DIFFERS
         return replace(seen, match=match, expected=own.right[0])
-    expected = nearest(own, seen.ids)
+    expected = nearest(own.right, seen.ids)
     found = difference(expected, seen.ids, vocabulary)
     if found is None:
         return replace(seen, match=Match.EQUAL, expected=expected)

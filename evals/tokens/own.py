@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from ringtrue.errors import ModelError
-from tokenizer_checks.alignment import shared_head
 from tokenizer_checks.templates.chat import Chat
-from tokenizer_checks.templates.model import ModelPrompts
+from tokenizer_checks.templates.model import ModelPrompts, near_days
 from tokenizer_checks.templates.spellings import as_rendered
 
 Ids = tuple[int, ...]
-
-_DAYS = (timedelta(0), timedelta(days=-1), timedelta(days=1))
 
 
 class Own(Protocol):
@@ -50,19 +47,16 @@ class ByTemplate:
 
     def __init__(self, prompts: ModelPrompts, chat: Chat, now: datetime) -> None:
         self._prompts = prompts
-        self._ways = as_rendered(chat, prompts.template_of(chat))
         self._now = now
-        self.right, self.refusal = self._rendered()
-
-    def _rendered(self) -> tuple[tuple[Ids, ...], str | None]:
-        found: list[Ids] = []
+        self._rendered: list[tuple[Chat, tuple[Ids, ...]]] = []
         refusals: list[str] = []
-        for chat in self._ways:
+        for way in as_rendered(chat, prompts.template_of(chat)):
             try:
-                found += self._prompts.days(chat, self._now)
+                self._rendered.append((way, prompts.days(way, now)))
             except ModelError as error:
                 refusals.append(str(error))
-        return tuple(dict.fromkeys(found)), None if found else refusals[0]
+        self.right = tuple(dict.fromkeys(ids for _, days in self._rendered for ids in days))
+        self.refusal = None if self._rendered else refusals[0]
 
     def faults(self, used: Ids, among: Collection[str] | None = None) -> Mapping[str, Ids]:
         """As `Own`."""
@@ -73,13 +67,9 @@ class ByTemplate:
         return merged
 
     def _all_faults(self, among: Collection[str] | None) -> Iterator[tuple[str, Ids]]:
-        for chat in self._ways:
-            try:
-                dated = len(self._prompts.days(chat, self._now)) > 1
-                for by in _DAYS if dated else _DAYS[:1]:
-                    yield from self._prompts.faults(chat, self._now + by, among).items()
-            except ModelError:
-                continue  # this way of writing the chat is refused, and another one is not
+        for way, days in self._rendered:
+            for day in near_days(self._now) if len(days) > 1 else (self._now,):
+                yield from self._prompts.faults(way, day, among).items()
 
 
 class ByServer:
@@ -92,18 +82,3 @@ class ByServer:
     def faults(self, used: Ids, among: Collection[str] | None = None) -> Mapping[str, Ids]:  # noqa: ARG002 - the protocol's
         """As `Own`: none."""
         return {}
-
-
-def nearest(own: Own, used: Ids) -> Ids:
-    """Return the right IDs that ``used`` ones are to be held against: equal ones, else the most alike.
-
-    A date that is right by the server's calendar is then not blamed for a fault beside it.
-
-    Raises:
-        ValueError: none are right.
-    """
-    return used if used in own.right else max(own.right, key=lambda ids: _alike(ids, used))
-
-
-def _alike(one: Ids, other: Ids) -> int:
-    return shared_head(one, other) + shared_head(one[::-1], other[::-1])

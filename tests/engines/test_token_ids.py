@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,18 +16,13 @@ from evals.tokens.outcome import Match, judge_chat
 from evals.tokens.own import ByTemplate
 from probes.http_endpoint import connect
 from probes.prompt_ids import show
-from reference_engine.local_reference import LocalReference
 from reference_engine.server.tool_calls.template import TOOLS_TEMPLATE
+from reference_engine.tokenizers.opening import open_tokenizer
 from ringtrue.endpoint import Endpoint, PromptFormat
 from ringtrue.records import Cause, EndpointSpec, Exchange, Finding, Party, Request, State
 from ringtrue.verdict import state_of
 from tests.engines import servers, templates
 from tokenizer_checks.templates.model import ModelPrompts
-
-_OF_THE_TOKENIZER = (
-    *("special_tokens", "special_ids", "bos_id", "end_ids", "vocabulary_size"),
-    *("encode", "encode_prompt", "decode"),
-)
 
 pytestmark = pytest.mark.engines
 
@@ -47,11 +41,11 @@ class Rendering:
 
 
 async def compare(
-    server: servers.Server, reference: Any, *, dialect: str, template: str | None = None
+    server: servers.Server, own: PromptFormat, *, dialect: str, template: str | None = None
 ) -> Compared:
     """Ask all chats that show a layer, rendered by ``template`` where one is given."""
     spec = EndpointSpec(server.name, server.url, servers.MODEL, dialect=dialect)
-    prompts = ModelPrompts(reference)
+    prompts = ModelPrompts(own)
     chats = choose_chats(())
     owns = {named.name: ByTemplate(prompts, named.chat, datetime.now(UTC)) for named in chats}
     async with aclosing(connect(spec, {})) as endpoint:
@@ -61,18 +55,8 @@ async def compare(
             mutated: Any = Rendering(endpoint, template)
             shown = {one.name: await show(mutated, one.chat, ways={"chat"}, id=one.name) for one in chats}
     outcomes = [judge_chat(name, ways, owns[name], prompts.vocabulary) for name, ways in shown.items()]
-    yardstick = Yardstick(OWN, reference.model, prompts.vocabulary)
+    yardstick = Yardstick(OWN, servers.MODEL, prompts.vocabulary)
     return compared(spec.name, spec.model, outcomes, owns, yardstick)
-
-
-def replace_template(reference: LocalReference, template: str) -> PromptFormat:
-    """The reference's tokenizer with another template."""
-    return SimpleNamespace(  # type: ignore[return-value]
-        template=template,
-        tool_template=template,
-        model=reference.model,
-        **{name: getattr(reference, name) for name in _OF_THE_TOKENIZER},
-    )
 
 
 def drifting(found: Compared) -> list[Finding]:
@@ -143,8 +127,8 @@ async def test_llama_cpp_tokenizes_text_as_our_reading_of_the_same_file_does(lla
             assert reply.body["tokens"] == list(reference.encode_prompt(text)), text
 
 
-async def test_vllm_with_a_template_that_writes_tools_gives_the_ids_that_this_template_gives(vllm, reference):
-    writing = replace_template(reference, TOOLS_TEMPLATE)
+async def test_vllm_with_a_template_that_writes_tools_gives_the_ids_that_this_template_gives(vllm, gguf):
+    writing = open_tokenizer(gguf).with_template(TOOLS_TEMPLATE)
     found = await compare(vllm, writing, dialect="vllm", template=TOOLS_TEMPLATE)
 
     matches = {one.name: one.match for one in found.outcomes}
@@ -152,8 +136,8 @@ async def test_vllm_with_a_template_that_writes_tools_gives_the_ids_that_this_te
     assert drifting(found) == []
 
 
-async def test_vllm_that_drops_the_tools_which_the_models_template_writes_is_blamed(vllm, reference):
-    writing = replace_template(reference, TOOLS_TEMPLATE)
+async def test_vllm_that_drops_the_tools_which_the_models_template_writes_is_blamed(vllm, gguf):
+    writing = open_tokenizer(gguf).with_template(TOOLS_TEMPLATE)
     dropping = TOOLS_TEMPLATE.replace("if tools", "if false")
     found = await compare(vllm, writing, dialect="vllm", template=dropping)
 

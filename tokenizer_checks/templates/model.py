@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from ringtrue.endpoint import PromptFormat
 from ringtrue.errors import ModelError
+from tokenizer_checks.alignment import nearest
 from tokenizer_checks.templates.chat import Chat, Prompt
 from tokenizer_checks.templates.environment import Renderer
 from tokenizer_checks.templates.mutators import MUTATORS, Effect, mutate_ids
@@ -16,6 +17,15 @@ from tokenizer_checks.vocabulary import Vocabulary
 _DAY = timedelta(days=1)
 
 Ids = tuple[int, ...]
+
+
+def near_days(now: datetime) -> tuple[datetime, datetime, datetime]:
+    """Return the days that a server's calendar may show: today, yesterday and tomorrow.
+
+    It lives in a time zone that nobody knows, and midnight passes between a
+    question and its answer.
+    """
+    return now, now - _DAY, now + _DAY
 
 
 class ModelPrompts:
@@ -70,28 +80,21 @@ class ModelPrompts:
     def days(self, chat: Chat, now: datetime) -> tuple[Ids, ...]:
         """Return the IDs that are right on today's date, and on yesterday's and tomorrow's.
 
-        A server lives in a time zone that nobody knows, and midnight passes
-        between a question and its answer. A template that writes no date gives
-        one list; the first is today's.
+        A template that writes no date gives one list; the first is today's.
 
         Raises:
             ModelError: as ``text``.
         """
-        texts = dict.fromkeys(self.text(chat, day) for day in (now, now - _DAY, now + _DAY))
+        texts = dict.fromkeys(self.text(chat, day) for day in near_days(now))
         return tuple(self.encode(text, parse_special=True) for text in texts)
 
     def expected(self, chat: Chat, now: datetime, used: Sequence[int]) -> Ids:
-        """Return the IDs that ``used`` ones are to be held against: the nearest of ``days``.
-
-        Those that are equal; else those that differ least, so that a date which
-        is right by the server's calendar is not blamed for a fault beside it.
+        """Return the IDs that ``used`` ones are to be held against: the `nearest` of ``days``.
 
         Raises:
             ModelError: as ``text``.
         """
-        seen = tuple(used)
-        days = self.days(chat, now)
-        return seen if seen in days else max(days, key=lambda ids: _alike(ids, seen))
+        return nearest(self.days(chat, now), used)
 
     def faults(self, chat: Chat, now: datetime, among: Collection[str] | None = None) -> Mapping[str, Ids]:
         """Return the IDs that known faults give, by the mutator's name; those that change none are left out.
@@ -119,10 +122,3 @@ class ModelPrompts:
         if parse_special:
             return self._model.encode_prompt(text, add_special_tokens=False)
         return self._model.encode(text)
-
-
-def _alike(one: Ids, other: Ids) -> int:
-    """Return how many tokens two lists share at their places, from the front and from the back."""
-    forth = sum(a == b for a, b in zip(one, other, strict=False))
-    back = sum(a == b for a, b in zip(reversed(one), reversed(other), strict=False))
-    return max(forth, back)

@@ -18,10 +18,9 @@ from evals.tokens.own import ByTemplate
 from probes.prompt_ids import Shown, rendering_ways
 from ringtrue.endpoint import Reference
 from ringtrue.nightly_numbers import OF_CHATS
-from ringtrue.records import DRIFT, Check, EndpointSpec, Finding, Request, Sampling
+from ringtrue.records import DRIFT, Check, EndpointSpec, Finding, Request
 from ringtrue.verdict import state_of
 from tokenizer_checks.templates.model import ModelPrompts
-from tokenizer_checks.templates.spellings import on_wire
 
 _OF_THE_CURVE = "tokens."
 _TRIES = 2  # chats after which a route that never shows IDs is asked no more
@@ -55,12 +54,8 @@ class PromptsPart:
         """
         sizes = {name: len(own.right[0]) for name, own in self._owns.items() if own.right}
         longest = max(sizes.values(), default=0)
-        sampling = Sampling(temperature=0.0, max_tokens=1)
         return [
-            (
-                Request(named.name, messages=named.chat.messages, tools=named.chat.tools, sampling=sampling),
-                sizes.get(named.name, longest),
-            )
+            (named.request, sizes.get(named.name, longest))
             for named in self._chats
             if spec.context_length is None or sizes.get(named.name, longest) < spec.context_length
         ]
@@ -98,11 +93,10 @@ class PromptsPart:
         """Nothing is computed in the background."""
 
     async def _show(self, asker: Asker, named: NamedChat, renders: frozenset[str]) -> tuple[Shown, ...]:
-        chat = on_wire(named.chat)
-        first = await asker.show(chat, ways={asker.dialect.ways[0].name}, name=named.name)
+        first = await asker.show(named.chat, ways={asker.dialect.ways[0].name}, name=named.name)
         if not renders or any(one.ids is not None for one in first):
             return first
-        return (*first, *await asker.show(chat, ways=renders, name=named.name))
+        return (*first, *await asker.show(named.chat, ways=renders, name=named.name))
 
 
 def with_layers(of_curve: Sequence[Finding], of_parts: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -2,9 +2,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from evals.tokens.own import ByServer, ByTemplate, nearest
+from evals.tokens.own import ByServer, ByTemplate
 from tests.unit.evals.tokens.small_format import small_format
 from tests.unit.tokenizer_checks.templates.sources import CHATML
+from tokenizer_checks.alignment import nearest
 from tokenizer_checks.templates.chat import Chat
 from tokenizer_checks.templates.spellings import on_wire
 
@@ -74,8 +75,8 @@ def test_the_nearest_right_ids_are_the_ones_to_hold_others_against():
     own = ByTemplate(prompts, CHAT, NEW_YEAR)
     yesterday = prompts.ids(CHAT, NEW_YEAR - timedelta(days=1))
 
-    assert nearest(own, yesterday) == yesterday
-    assert nearest(own, yesterday[:-1]) == yesterday
+    assert nearest(own.right, yesterday) == yesterday
+    assert nearest(own.right, yesterday[:-1]) == yesterday
 
 
 def test_another_server_knows_its_ids_or_why_there_are_none():
